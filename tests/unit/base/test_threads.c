@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "base/threads.h"
+
+#define ROUNDS 1000
+
+typedef struct tally {
+    atomic_int rounds[ROUNDS];
+    atomic_int workers[LNS_THREADS_LIMIT]; /* rounds that each worker is in at this moment */
+    atomic_int clashes;
+} tally;
+
+static void count(void *context, size_t round, int worker) {
+    tally *t = context;
+    if (atomic_fetch_add(&t->workers[worker], 1) != 0)
+        atomic_fetch_add(&t->clashes, 1);
+    atomic_fetch_add(&t->rounds[round], 1);
+    atomic_fetch_sub(&t->workers[worker], 1);
+}
+
+static void check(lns_thread_pool *pool, size_t rounds) {
+    tally *t = calloc(1, sizeof *t);
+    lns_thread_pool_run(pool, rounds, count, t);
+    for (size_t i = 0; i < ROUNDS; i++)
+        assert_int_equal(t->rounds[i], i < rounds ? 1 : 0);
+    assert_int_equal(t->clashes, 0);
+    free(t);
+}
+
+static void every_round_runs_once(void **state) {
+    (void)state;
+    static const int sizes[] = {1, 2, 3, 8, 17};
+    for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
+        lns_thread_pool *pool;
+        assert_int_equal(lns_thread_pool_create(sizes[s], &pool), LNS_OK);
+        assert_int_equal(lns_thread_pool_size(pool), sizes[s]);
+        for (int i = 0; i < 200; i++)
+            check(pool, (size_t)i * 5 % (ROUNDS + 1));
+        lns_thread_pool_destroy(&pool);
+        assert_null(pool);
+    }
+}
+
+static void *use_pool(void *pool) {
+    for (int i = 0; i < 200; i++)
+        check(pool, ROUNDS);
+    return NULL;
+}
+
+static void many_callers_share_a_pool(void **state) {
+    (void)state;
+    lns_thread_pool *pool;
+    assert_int_equal(lns_thread_pool_create(3, &pool), LNS_OK);
+    pthread_t callers[6];
+    for (int i = 0; i < 6; i++)
+        assert_int_equal(pthread_create(&callers[i], NULL, use_pool, pool), 0);
+    for (int i = 0; i < 6; i++)
+        pthread_join(callers[i], NULL);
+    lns_thread_pool_destroy(&pool);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_round_runs_once),
+        cmocka_unit_test(many_callers_share_a_pool),
+    };
+    return cmocka_run_group_tests_name("threads", tests, NULL, NULL);
+}
