@@ -29,7 +29,8 @@ typedef struct lns_tensor {
 typedef struct lns_safetensors lns_safetensors;
 
 /* Parses `size` bytes, which must stay in place until lns_safetensors_close(). Checks the whole header: limits, types,
- * shapes against sizes, ranges inside the file, no overlap, no holes, no duplicate names. `label` names the file in errors. */
+ * shapes against sizes, ranges inside the file, no overlap, no holes, no duplicate names. `label` names the file in
+ * errors. */
 lns_status lns_safetensors_parse(const void *bytes, size_t size, const char *label, lns_safetensors **file);
 void lns_safetensors_close(lns_safetensors **file);
 
