@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+# Short names for the scripts; the build itself is described by meson.build.
+#
+#   make                       build (folder build/)
+#   make demo [WEIGHTS=FILE]   install what is missing, build, find keypoints on the example picture
+#   make test                  install what is missing, build, run every test
+#   make robustness            20,000 damaged pictures through the sanitizer build
+#   make bench                 compare the speed with other programs
+#   make install PREFIX=DIR    install under DIR (default /usr/local)
+#   make format                format the C sources with clang-format
+#   make clean                 remove everything that was made
+
+PREFIX ?= /usr/local
+WEIGHTS ?=
+
+.PHONY: build deps demo test robustness bench install format clean
+
+build:
+	@scripts/build.sh build
+
+deps:
+	@scripts/install-deps.sh --test
+
+demo:
+	@scripts/demo.sh '$(WEIGHTS)'
+
+test:
+	@scripts/test.sh
+
+robustness:
+	@scripts/robustness.sh
+
+bench:
+	@scripts/bench.sh
+
+install:
+	@scripts/install.sh '$(PREFIX)'
+
+format:
+	@find include src tests \( -name '*.c' -o -name '*.h' \) -exec clang-format -i {} +
+
+clean:
+	rm -rf build build-* demo

@@ -1,0 +1,54 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Builds and runs every test: the C suite, the C suite with AddressSanitizer and UndefinedBehaviorSanitizer, and the
+# black-box tests in Python. The last line is "N passed, M failed" over all of them; the exit code is 0 only when M is 0.
+. "$(dirname "$0")/common.sh"
+cd "$root"
+
+if [ -n "${LENSING_TEST_DATA:-}" ]; then
+    LENSING_TEST_DATA=$(cd "$LENSING_TEST_DATA" && pwd) || die "LENSING_TEST_DATA is not a folder"
+    export LENSING_TEST_DATA
+fi
+
+results=build/test-results
+mkdir -p "$results"
+rm -f "$results"/*
+
+# run NAME REPORT COMMAND...: keeps the exit code and the report of one runner for the count at the end.
+run() {
+    local name=$1 report=$2 code=0
+    shift 2
+    say "$name"
+    rm -f "$report"
+    "$@" </dev/null || code=$?
+    printf '%s\t%s\t%s\n' "$name" "$code" "$report" >>"$results/runners.tsv"
+    return 0
+}
+
+c_tests() {
+    scripts/build.sh "$@" && "$(find_meson)" test -C "$1" --no-rebuild --print-errorlogs --timeout-multiplier 10
+}
+
+python_tests() {
+    scripts/venv.sh &&
+        build/venv/bin/python -m pytest tests -ra -p no:cacheprovider --junitxml="$results/pytest.xml"
+}
+
+finish() {
+    local python
+    python=$(find_python) || die 'no Python found to count the results with'
+    "$python" scripts/count_tests.py "$results/runners.tsv" | tee "$results/summary"
+    return "${PIPESTATUS[0]}"
+}
+
+if ! scripts/install-deps.sh --test; then
+    echo '0 passed, 1 failed'
+    exit 1
+fi
+NINJA=$(find_ninja)
+export NINJA
+run 'C tests' build/meson-logs/testlog.json c_tests build
+run 'C tests with sanitizers' build-asan/meson-logs/testlog.json c_tests build-asan \
+    -Db_sanitize=address,undefined -Db_lundef=false
+run 'Python tests' "$results/pytest.xml" python_tests
+finish

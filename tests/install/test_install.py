@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`meson install` gives what a program needs to use the library: the C example of README.md is compiled against the
+installed files, as it stands, with the shared and with the static library, and run."""
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+CC = os.environ.get("CC", "cc")
+CXX = os.environ.get("CXX", "c++")
+WARNINGS = ["-Wall", "-Wextra", "-Werror"]
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the names and tools of Linux shared libraries")
+
+
+def find_meson(root):
+    command = '. "$1/scripts/common.sh"; find_meson; find_ninja'
+    output = subprocess.run(["bash", "-c", command, "bash", str(root)], check=True, capture_output=True, text=True)
+    return output.stdout.split()
+
+
+class Installation:
+    """An installed copy under a temporary prefix."""
+
+    def __init__(self, prefix):
+        self.prefix = prefix
+        self.package = next(prefix.rglob("lensing.pc"))
+        self.library_dir = self.package.parent.parent
+
+    def flags(self, *arguments):
+        """Answer of pkg-config, with the prefix replaced by where the files really are."""
+        environment = {**os.environ, "PKG_CONFIG_PATH": str(self.package.parent)}
+        command = ["pkg-config", f"--define-variable=prefix={self.prefix}", *arguments, "lensing"]
+        result = subprocess.run(command, check=True, capture_output=True, text=True, env=environment)
+        return shlex.split(result.stdout)
+
+
+@pytest.fixture(scope="module")
+def installation(root, build_dir, tmp_path_factory):
+    destination = tmp_path_factory.mktemp("install")
+    meson, ninja = find_meson(root)
+    subprocess.run(
+        [meson, "install", "-C", str(build_dir), "--no-rebuild", "--quiet", "--destdir", str(destination)],
+        check=True,
+        env={**os.environ, "NINJA": ninja},
+    )
+    headers = next(destination.rglob("lensing.h"))
+    return Installation(headers.parent.parent.parent)
+
+
+@pytest.fixture(scope="module")
+def example(root, tmp_path_factory):
+    """The C example of README.md."""
+    blocks = re.findall(r"^```c\n(.*?)^```", (root / "README.md").read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    assert len(blocks) == 1
+    source = tmp_path_factory.mktemp("example") / "example.c"
+    source.write_text(blocks[0], encoding="utf-8")
+    return source
+
+
+@pytest.fixture(scope="module")
+def picture(tmp_path_factory):
+    """A gray PGM picture with squares."""
+    width, height = 160, 120
+    pixels = bytes(255 if (x // 20 + y // 20) % 2 else 20 for y in range(height) for x in range(width))
+    path = tmp_path_factory.mktemp("picture") / "squares.pgm"
+    path.write_bytes(b"P5\n%d %d\n255\n" % (width, height) + pixels)
+    return path
+
+
+def static_flags(flags):
+    """Takes liblensing.a although the shared library lies beside it."""
+    return [flag if flag != "-llensing" else "-l:liblensing.a" for flag in flags]
+
+
+def run_example(binary, installation, weights, *arguments):
+    environment = {**os.environ, "SP_WEIGHTS_DIR": "", "HF_MODEL": str(weights)}
+    environment["LD_LIBRARY_PATH"] = str(installation.library_dir)
+    return subprocess.run([str(binary), *map(str, arguments)], capture_output=True, text=True, env=environment)
+
+
+def test_installed_files(installation, program):
+    prefix = installation.prefix
+    assert (prefix / "bin" / program.name).stat().st_mode & 0o111
+    assert (installation.library_dir / "liblensing.a").exists()
+    assert (installation.library_dir / "liblensing.so").is_symlink()
+    assert (installation.library_dir / "liblensing.so.0").exists()
+    assert (prefix / "share" / "man" / "man1" / "lensing.1").exists()
+    version = subprocess.run([str(prefix / "bin" / program.name), "--version"], capture_output=True, text=True)
+    assert version.stdout.split()[-1] == installation.flags("--modversion")[0]
+
+
+def test_only_documented_names_are_exported(installation):
+    library = installation.library_dir / "liblensing.so"
+    output = subprocess.run(["nm", "-D", "--defined-only", str(library)], check=True, capture_output=True, text=True)
+    exported = {line.split()[-1].split("@")[0] for line in output.stdout.splitlines()}
+    headers = "".join(path.read_text(encoding="utf-8") for path in (installation.prefix / "include").rglob("*.h"))
+    declared = set(re.findall(r"\b(lns_\w+)\(", " ".join(re.findall(r"LNS_API[^;]*;", headers))))
+    assert declared
+    assert exported == declared
+
+
+@pytest.mark.parametrize("kind", ["shared", "static"])
+def test_readme_example(installation, example, picture, synthetic_weights, tmp_path, kind):
+    binary = tmp_path / "example"
+    flags = installation.flags("--cflags", "--libs") if kind == "shared" else static_flags(
+        installation.flags("--cflags", "--libs", "--static"))
+    subprocess.run([CC, "-std=c11", *WARNINGS, str(example), "-o", str(binary), *flags], check=True)
+    libraries = subprocess.run(["ldd", str(binary)], check=True, capture_output=True, text=True).stdout
+    assert ("liblensing" in libraries) == (kind == "shared")
+
+    result = run_example(binary, installation, synthetic_weights, picture)
+    assert (result.returncode, result.stderr) == (0, "")
+    lines = result.stdout.splitlines()
+    assert 0 < len(lines) <= 1024
+    assert all(re.fullmatch(r"\d+\.\d+ \d+\.\d+ [01]\.\d+", line) for line in lines)
+
+    result = run_example(binary, installation, synthetic_weights, tmp_path / "absent.jpg")
+    assert result.returncode == 1
+    assert "absent.jpg" in result.stderr
+
+
+def test_readme_example_as_cpp(installation, example, tmp_path):
+    source = tmp_path / "example.cpp"
+    shutil.copy(example, source)
+    flags = installation.flags("--cflags", "--libs")
+    subprocess.run([CXX, "-std=c++17", *WARNINGS, str(source), "-o", str(tmp_path / "example"), *flags], check=True)
+
+
+def test_package_file_names_no_build_folder(installation, root):
+    assert str(root) not in Path(installation.package).read_text(encoding="utf-8")
