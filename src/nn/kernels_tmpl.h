@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Body of a kernel set. The including file defines, for its registers:
+ *   LANES, vec, ivec       vectors of LANES floats and ints
+ *   vec_all, vec_fma, vec_max, vec_round, vec_from_int
+ *   ROWS, COLUMNS          accumulators of the matrix product: ROWS tiles x COLUMNS vectors of outputs
+ *   TILES(inputs)          tiles of a block, a multiple of ROWS
+ *   TABLE, TABLE_NAME      the table to fill
+ */
+#include "nn/kernels.h"
+
+#define BLOCK (COLUMNS * LANES) /* outputs that are computed together */
+#define INLINE static inline __attribute__((always_inline))
+
+INLINE vec vec_load(const float *p) {
+    return *(const vec *)__builtin_assume_aligned(p, 4 * LANES);
+}
+
+INLINE void vec_store(float *p, vec x) {
+    *(vec *)__builtin_assume_aligned(p, 4 * LANES) = x;
+}
+
+INLINE float vec_sum(vec x) {
+    float lanes[LANES];
+    memcpy(lanes, &x, sizeof lanes);
+    for (int width = LANES / 2; width > 0; width /= 2)
+        for (int i = 0; i < width; i++)
+            lanes[i] += lanes[i + width];
+    return lanes[0];
+}
+
+#include "nn/matrix_tmpl.h"
+
+#include "nn/winograd_tmpl.h"
+
+#include "nn/heads_tmpl.h"
+
+const lns_nn_kernels TABLE = {
+    .name = TABLE_NAME,
+    .outputs_block = BLOCK,
+    .pack_conv3x3 = pack_conv3x3,
+    .pack_conv1x1 = pack_conv1x1,
+    .conv3x3_tiles = conv3x3_tiles,
+    .conv3x3_scratch = conv3x3_scratch,
+    .conv3x3 = conv3x3,
+    .score_head = score_head,
+    .descriptor_head = descriptor_head,
+};
