@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "features/json.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "features/base64.h"
+#include "features/npz.h"
+#include "features/number.h"
+
+#define KEYPOINT_DECIMALS 3
+#define SCORE_DECIMALS 6
+#define TIMING_DECIMALS 2
+
+static void add_integer(lns_buffer *out, int64_t value) {
+    char *room = lns_buffer_reserve(out, LNS_NUMBER_SIZE);
+    if (room != NULL)
+        out->size += lns_number_integer(value, room);
+}
+
+static void add_double(lns_buffer *out, double value) {
+    char *room = lns_buffer_reserve(out, LNS_NUMBER_SIZE);
+    if (room != NULL)
+        out->size += lns_number_shortest(value, room);
+}
+
+static void add_rounded(lns_buffer *out, double value, int decimals) {
+    char *room = lns_buffer_reserve(out, LNS_NUMBER_SIZE);
+    if (room != NULL)
+        out->size += lns_number_rounded(value, decimals, room);
+}
+
+/* Length of the UTF-8 character at `text`; when there is none, 0 and in `*bad` the bytes that one U+FFFD stands for. */
+static size_t utf8_length(const unsigned char *text, size_t *bad) {
+    const unsigned first = text[0];
+    size_t length;
+    unsigned low = 0x80;
+    unsigned high = 0xbf;
+    *bad = 1;
+    if (first < 0x80)
+        return 1;
+    if (first >= 0xc2 && first <= 0xdf) {
+        length = 2;
+    } else if (first >= 0xe0 && first <= 0xef) {
+        length = 3;
+        if (first == 0xe0)
+            low = 0xa0; /* shorter forms exist below */
+        if (first == 0xed)
+            high = 0x9f; /* surrogates above */
+    } else if (first >= 0xf0 && first <= 0xf4) {
+        length = 4;
+        if (first == 0xf0)
+            low = 0x90;
+        if (first == 0xf4)
+            high = 0x8f; /* U+10FFFF is the last character */
+    } else {
+        return 0;
+    }
+    for (size_t i = 1; i < length; i++) {
+        if (text[i] < low || text[i] > high)
+            return 0; /* the final NUL ends up here too */
+        *bad = i + 1;
+        low = 0x80;
+        high = 0xbf;
+    }
+    return length;
+}
+
+static void add_escape(lns_buffer *out, unsigned char c) {
+    static const char letters[] = {['\b'] = 'b', ['\t'] = 't', ['\n'] = 'n', ['\f'] = 'f', ['\r'] = 'r'};
+    char text[8];
+    if (c == '"' || c == '\\')
+        snprintf(text, sizeof text, "\\%c", c);
+    else if (c < sizeof letters && letters[c] != 0)
+        snprintf(text, sizeof text, "\\%c", letters[c]);
+    else
+        snprintf(text, sizeof text, "\\u%04x", c);
+    lns_buffer_add_text(out, text);
+}
+
+void lns_json_add_string(lns_buffer *out, const char *text) {
+    const unsigned char *c = (const unsigned char *)text;
+    lns_buffer_add(out, "\"", 1);
+    while (*c != '\0') {
+        size_t bad;
+        const size_t length = utf8_length(c, &bad);
+        if (length == 0) {
+            lns_buffer_add_text(out, "\xef\xbf\xbd");
+            c += bad;
+        } else if (*c < 0x20 || *c == '"' || *c == '\\') {
+            add_escape(out, *c);
+            c += 1;
+        } else {
+            lns_buffer_add(out, c, length);
+            c += length;
+        }
+    }
+    lns_buffer_add(out, "\"", 1);
+}
+
+static void add_keypoints(lns_buffer *out, const lns_features *features) {
+    /* Reserved once, so that the loop is nothing but conversions. */
+    char *text = lns_buffer_reserve(out, features->count * (2 * LNS_NUMBER_SIZE + 4));
+    if (text == NULL)
+        return;
+    char *end = text;
+    for (size_t i = 0; i < features->count; i++) {
+        const float *point = features->network_keypoints + 2 * i;
+        if (i > 0)
+            *end++ = ',';
+        *end++ = '[';
+        end += lns_number_rounded((double)point[0] * features->scale_x, KEYPOINT_DECIMALS, end);
+        *end++ = ',';
+        end += lns_number_rounded((double)point[1] * features->scale_y, KEYPOINT_DECIMALS, end);
+        *end++ = ']';
+    }
+    out->size += (size_t)(end - text);
+}
+
+static void add_scores(lns_buffer *out, const lns_features *features) {
+    char *text = lns_buffer_reserve(out, features->count * (LNS_NUMBER_SIZE + 1));
+    if (text == NULL)
+        return;
+    char *end = text;
+    for (size_t i = 0; i < features->count; i++) {
+        if (i > 0)
+            *end++ = ',';
+        end += lns_number_rounded((double)features->scores[i], SCORE_DECIMALS, end);
+    }
+    out->size += (size_t)(end - text);
+}
+
+static void add_sizes_and_parameters(lns_buffer *out, const lns_features *features) {
+    lns_buffer_add_text(out, ",\"original_size\":{\"height\":");
+    add_integer(out, features->image_height);
+    lns_buffer_add_text(out, ",\"width\":");
+    add_integer(out, features->image_width);
+    lns_buffer_add_text(out, "},\"image_size\":{\"height\":");
+    add_integer(out, LNS_NETWORK_HEIGHT);
+    lns_buffer_add_text(out, ",\"width\":");
+    add_integer(out, LNS_NETWORK_WIDTH);
+    lns_buffer_add_text(out, "},\"scale\":{\"x\":");
+    add_double(out, features->scale_x);
+    lns_buffer_add_text(out, ",\"y\":");
+    add_double(out, features->scale_y);
+    lns_buffer_add_text(out, "},\"params\":{\"max_keypoints\":");
+    add_integer(out, features->max_keypoints);
+    lns_buffer_add_text(out, ",\"keypoint_threshold\":");
+    add_double(out, features->keypoint_threshold);
+    lns_buffer_add_text(out, ",\"nms_radius\":");
+    add_integer(out, features->nms_radius);
+    lns_buffer_add_text(out, ",\"border_removal_distance\":");
+    add_integer(out, features->border_removal_distance);
+    lns_buffer_add_text(out, "}");
+}
+
+static void add_timing(lns_buffer *out, const lns_timing *timing) {
+    lns_buffer_add_text(out, ",\"timing_ms\":{\"preprocess\":");
+    add_rounded(out, timing->preprocess, TIMING_DECIMALS);
+    lns_buffer_add_text(out, ",\"device_forward\":");
+    add_rounded(out, timing->forward, TIMING_DECIMALS);
+    lns_buffer_add_text(out, ",\"postprocess\":");
+    add_rounded(out, timing->postprocess, TIMING_DECIMALS);
+    lns_buffer_add_text(out, ",\"total\":");
+    add_rounded(out, timing->preprocess + timing->forward + timing->postprocess, TIMING_DECIMALS);
+    lns_buffer_add_text(out, "}");
+}
+
+static lns_status add_descriptors(lns_buffer *out, const lns_features *features) {
+    void *npz = NULL;
+    size_t size = 0;
+    const lns_status status = lns_npz_half_descriptors(features, &npz, &size);
+    if (status != LNS_OK)
+        return status;
+    lns_buffer_add_text(
+        out, ",\"descriptors\":{\"format\":\"npz\",\"key\":\"descriptors\",\"dtype\":\"float16\",\"shape\":[");
+    add_integer(out, (int64_t)features->count);
+    lns_buffer_add_text(out, ",");
+    add_integer(out, LNS_DESCRIPTOR_SIZE);
+    lns_buffer_add_text(out, "],\"data\":\"");
+    char *room = lns_buffer_reserve(out, LNS_BASE64_SIZE(size));
+    if (room != NULL) {
+        lns_base64_encode(npz, size, room);
+        out->size += LNS_BASE64_SIZE(size);
+    }
+    lns_free(npz);
+    lns_buffer_add_text(out, "\"}");
+    return LNS_OK;
+}
+
+lns_status lns_json_write(const lns_features *features, const lns_json_shape *shape, char **text, size_t *size) {
+    lns_buffer out = {0};
+    *text = NULL;
+    *size = 0;
+    if (shape->descriptors && features->descriptors == NULL)
+        return lns_fail(LNS_ERROR_INVALID_ARGUMENT,
+                        "JSON with descriptors: the features have none; detect with descriptors switched on");
+    lns_buffer_add_text(&out, "{");
+    if (shape->file != NULL) {
+        lns_buffer_add_text(&out, "\"file\":");
+        lns_json_add_string(&out, shape->file);
+        lns_buffer_add_text(&out, ",");
+    }
+    lns_buffer_add_text(&out, "\"num_keypoints\":");
+    add_integer(&out, (int64_t)features->count);
+    lns_buffer_add_text(&out, ",\"keypoints\":[");
+    add_keypoints(&out, features);
+    lns_buffer_add_text(&out, "],\"scores\":[");
+    add_scores(&out, features);
+    lns_buffer_add_text(&out, "]");
+    add_sizes_and_parameters(&out, features);
+    if (shape->serving_path) {
+        lns_buffer_add_text(&out, ",\"serving_path\":{\"traced\":");
+        lns_buffer_add_text(&out, shape->traced ? "true" : "false");
+        lns_buffer_add_text(&out, ",\"device_nms\":");
+        lns_buffer_add_text(&out, shape->device_nms ? "true}" : "false}");
+    }
+    add_timing(&out, &features->timing_ms);
+    if (shape->descriptors) {
+        const lns_status status = add_descriptors(&out, features);
+        if (status != LNS_OK) {
+            lns_buffer_drop(&out);
+            return status;
+        }
+    }
+    lns_buffer_add(&out, "}", 2); /* with the NUL */
+    void *bytes = NULL;
+    size_t length = 0;
+    const lns_status status = lns_buffer_take(&out, &bytes, &length);
+    if (status != LNS_OK)
+        return status;
+    *text = bytes;
+    *size = length - 1;
+    return LNS_OK;
+}
+
+void lns_json_options_init(lns_json_options *options) {
+    *options = (lns_json_options){.struct_size = sizeof *options};
+}
+
+lns_status lns_features_to_json(const lns_features *features, const lns_json_options *options, char **text,
+                                size_t *size) {
+    if (text != NULL)
+        *text = NULL;
+    if (size != NULL)
+        *size = 0;
+    if (features == NULL || text == NULL)
+        return lns_fail(LNS_ERROR_INVALID_ARGUMENT, "lns_features_to_json: features and text must not be NULL");
+    lns_json_shape shape = {0};
+    if (options != NULL) {
+        if (options->struct_size != sizeof *options)
+            return lns_fail(LNS_ERROR_INVALID_ARGUMENT,
+                            "lns_features_to_json: struct_size is %zu, not %zu; call lns_json_options_init() first",
+                            options->struct_size, sizeof *options);
+        shape.file = options->file;
+        shape.descriptors = options->descriptors;
+    }
+    size_t length = 0;
+    const lns_status status = lns_json_write(features, &shape, text, &length);
+    if (size != NULL)
+        *size = length;
+    return status;
+}
