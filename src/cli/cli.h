@@ -61,9 +61,9 @@ typedef struct lns_cli_option {
     const char *choices; /* such as "json npz hdf5" */
 } lns_cli_option;
 
-/* Takes `--name VALUE`, `--name=VALUE`, `-o VALUE`, `-oVALUE`, and arguments in any order; "-" is an argument, and so is
- * everything after "--". The last of equal options counts. The arguments are moved to the front of argv + 1, and their
- * number goes to *count. `help` is what --help and -h print.
+/* Takes `--name VALUE`, `--name=VALUE`, `-o VALUE`, `-oVALUE`, and arguments in any order; "-" is an argument, and so
+ * is everything after "--". The last of equal options counts. The arguments are moved to the front of argv + 1, and
+ * their number goes to *count. `help` is what --help and -h print.
  *
  * Returns true to go on. False: the command is over, and *code is its exit code; an error was reported. */
 bool lns_cli_parse(int argc, char **argv, const lns_cli_option *options, const char *help, int *count, int *code);
@@ -107,7 +107,8 @@ int lns_cli_open_model(const char *weights, int64_t threads, lns_precision preci
 
 /* ---- Output (output.c) ------------------------------------------------------------------------------------------ */
 
-/* One line on standard error: "lensing: " and the text, control characters replaced. Takes a progress bar away first. */
+/* One line on standard error: "lensing: " and the text, control characters replaced. Takes a progress bar away first.
+ */
 void lns_cli_error(const char *format, ...) __attribute__((format(printf, 1, 2), cold));
 
 /* Reports the library's last error of this thread with the name of what it is about, which may be NULL. */
@@ -144,8 +145,12 @@ int lns_cli_file_save(const char *path, const void *bytes, size_t size);
 bool lns_cli_is_folder(const char *path);
 /* Makes a folder when it is missing; *made says whether it was. */
 int lns_cli_make_folder(const char *path, bool *made);
+/* Something exists under the name that is no regular file, such as a device or a pipe. */
+bool lns_cli_is_special(const char *path);
 /* Both names lead to the same existing file. */
 bool lns_cli_same_file(const char *first, const char *second);
+
+/* ---- Text (text.c) ---------------------------------------------------------------------------------------------- */
 
 /* Text that grows. An allocation that fails is remembered, and lns_cli_text_good() says so. */
 typedef struct lns_cli_text {
@@ -180,6 +185,8 @@ typedef struct lns_cli_inputs {
 /* Turns the arguments into pictures; a folder stands for the picture files in it, by name. Returns an exit code. */
 int lns_cli_inputs_expand(int count, char *const *arguments, lns_cli_inputs *inputs);
 void lns_cli_inputs_free(lns_cli_inputs *inputs);
+/* The first picture with the `member` of an earlier one; NULL when all differ. */
+const lns_cli_input *lns_cli_inputs_repeated(const lns_cli_inputs *inputs);
 
 /* What to call a picture in a message. */
 const char *lns_cli_input_title(const char *path);
@@ -189,6 +196,8 @@ lns_status lns_cli_read_plane(const char *path, const lns_image_options *options
                               size_t message_size);
 /* Reads all of a file or of standard input into memory from malloc. The message is "" unless it fails. */
 bool lns_cli_read_bytes(const char *path, void **bytes, size_t *size, char *message, size_t message_size);
+/* Makes a reading of standard input on another thread fail soon, whatever the other end of the pipe does. */
+void lns_cli_cancel_reading(bool cancel);
 
 /* ---- Decoding ahead (reader.c) ---------------------------------------------------------------------------------- */
 
@@ -207,6 +216,32 @@ int lns_cli_reader_start(const lns_cli_inputs *inputs, const lns_image_options *
 bool lns_cli_reader_next(lns_cli_reader *reader, lns_cli_picture *picture);
 /* Ends the thread, and sets the pointer to NULL. NULL is ignored. */
 void lns_cli_reader_stop(lns_cli_reader **reader);
+
+/* ---- Where the results of detect go (sink.c) -------------------------------------------------------------------- */
+
+typedef enum lns_cli_format { LNS_CLI_JSON, LNS_CLI_NPZ, LNS_CLI_HDF5 } lns_cli_format;
+
+typedef struct lns_cli_sink {
+    lns_cli_format format;
+    const char *path; /* NULL: standard output */
+    bool folder;      /* `path` is a folder, with one file a picture */
+    bool made_folder;
+    bool descriptors; /* in JSON */
+    size_t written;
+    lns_cli_file file; /* JSON into one file */
+    lns_hdf5 *hdf5;
+} lns_cli_sink;
+
+/* All three report errors and return exit codes; after an error the sink is closed and nothing half-done is left. */
+int lns_cli_sink_open(lns_cli_sink *sink);
+int lns_cli_sink_put(lns_cli_sink *sink, const lns_cli_input *input, const lns_features *features);
+int lns_cli_sink_finish(lns_cli_sink *sink);
+/* Drops what is not finished. */
+void lns_cli_sink_abandon(lns_cli_sink *sink);
+
+/* Path of the file of one picture: `path` itself, or in that folder the picture's name with `ending`. From malloc;
+ * NULL: no memory, which was reported. */
+char *lns_cli_output_path(const char *path, bool folder, const lns_cli_input *input, const char *ending);
 
 /* ---- Progress (progress.c) -------------------------------------------------------------------------------------- */
 

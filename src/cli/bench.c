@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* lensing bench: how long the network and a whole detection take. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli.h"
+
+const char lns_cli_bench_help[] = "Usage: lensing bench [OPTION]...\n"
+                                  "\n"
+                                  "Measures the forward pass of the network alone, and a whole detection with the\n"
+                                  "default parameters and descriptors: of the image given, from its bytes in memory,\n"
+                                  "decoding included; else of a made-up plane of 1600 x 900 pixels.\n"
+                                  "\n"
+                                  "      --json       one JSON object\n"
+                                  "  -r, --runs N     runs that count, after 3 that do not; 1 to 100000  [20]\n"
+                                  "  -i, --image FILE the image to detect in\n"
+                                  "  -w, --weights W  a folder, a .safetensors file or a Hugging Face\n"
+                                  "                   repository[@revision]  [from the environment]\n"
+                                  "  -t, --threads N  threads of the network, 0 to 256; 0: one for each CPU  [0]\n"
+                                  "  -q, --quiet      no progress bar\n"
+                                  "  -h, --help       this text\n"
+                                  "\n"
+                                  "Times are in milliseconds: the median, the fastest, and the interquartile range.\n"
+                                  "\n"
+                                  "Examples:\n"
+                                  "  lensing bench\n"
+                                  "  lensing bench --image photo.jpg --runs 50 --threads 1\n"
+                                  "  lensing bench --json | jq .forward_ms\n"
+                                  "\n"
+                                  "Exit code: 0, or 1 when the image cannot be read, 2 wrong usage, 3 weights\n"
+                                  "missing or wrong, 4 output could not be written, 5 other errors, 130 interrupted.\n";
+
+#define WARM_UP_RUNS 3
+#define PLANE_WIDTH 1600
+#define PLANE_HEIGHT 900
+
+typedef struct bench {
+    int json;
+    int quiet;
+    int64_t runs;
+    int64_t threads;
+    const char *image;
+    const char *weights;
+    lns_superpoint *model;
+    void *bytes; /* of the image */
+    size_t size;
+    lns_plane *plane; /* when there is no image */
+    uint8_t *frame;
+    float *scores;
+    float *descriptors;
+    double *times;
+    /* Of the last detection. */
+    size_t keypoints;
+    uint32_t width, height;
+} bench;
+
+typedef struct spread {
+    double median, fastest, range;
+} spread;
+
+static int out_of_memory(void) {
+    lns_cli_error("out of memory");
+    return LNS_CLI_OTHER;
+}
+
+/* Gray rectangles and a little noise: corners, edges and texture, the same in every run. */
+static void paint(uint8_t *pixels, int width, int height) {
+    uint32_t state = 12345;
+    memset(pixels, 128, (size_t)width * (size_t)height);
+    for (int i = 0; i < 300; i++) {
+        uint32_t random[5];
+        for (int j = 0; j < 5; j++) {
+            state = state * 1664525u + 1013904223u;
+            random[j] = state >> 8;
+        }
+        const int left = (int)(random[0] % (uint32_t)width);
+        const int top = (int)(random[1] % (uint32_t)height);
+        const int right = left + 8 + (int)(random[2] % 120);
+        const int bottom = top + 8 + (int)(random[3] % 120);
+        for (int y = top; y < bottom && y < height; y++) {
+            for (int x = left; x < right && x < width; x++)
+                pixels[(size_t)y * (size_t)width + (size_t)x] = (uint8_t)(random[4] & 0xff);
+        }
+    }
+    for (size_t i = 0; i < (size_t)width * (size_t)height; i++) {
+        state = state * 1664525u + 1013904223u;
+        pixels[i] = (uint8_t)((pixels[i] * 15u + (state >> 24)) / 16u);
+    }
+}
+
+static int prepare(bench *job) {
+    const size_t pixels = (size_t)LNS_NETWORK_WIDTH * LNS_NETWORK_HEIGHT;
+    job->frame = malloc(pixels);
+    job->scores = malloc(pixels * sizeof(float));
+    job->descriptors = malloc(pixels / 64 * LNS_DESCRIPTOR_SIZE * sizeof(float));
+    job->times = malloc((size_t)job->runs * sizeof(double));
+    if (job->frame == NULL || job->scores == NULL || job->descriptors == NULL || job->times == NULL)
+        return out_of_memory();
+    paint(job->frame, LNS_NETWORK_WIDTH, LNS_NETWORK_HEIGHT);
+    if (job->image != NULL) {
+        char message[1024];
+        if (lns_cli_read_bytes(job->image, &job->bytes, &job->size, message, sizeof message))
+            return LNS_CLI_OK;
+        lns_cli_report_message(lns_cli_input_title(job->image), message);
+        return lns_cli_interrupted() ? LNS_CLI_INTERRUPTED : LNS_CLI_IMAGE;
+    }
+    uint8_t *gray = malloc((size_t)PLANE_WIDTH * PLANE_HEIGHT);
+    if (gray == NULL)
+        return out_of_memory();
+    paint(gray, PLANE_WIDTH, PLANE_HEIGHT);
+    const lns_status status = lns_plane_from_pixels(gray, PLANE_WIDTH, PLANE_HEIGHT, 0, LNS_PIXEL_GRAY8, &job->plane);
+    free(gray);
+    if (status != LNS_OK)
+        lns_cli_report(NULL);
+    return lns_cli_exit_code(status);
+}
+
+static int run_forward(bench *job) {
+    const lns_status status = lns_superpoint_forward(job->model, job->frame, job->scores, job->descriptors);
+    if (status != LNS_OK)
+        lns_cli_report(NULL);
+    return lns_cli_exit_code(status);
+}
+
+static int run_detect(bench *job) {
+    lns_features *features = NULL;
+    const lns_status status = job->image != NULL
+                                  ? lns_superpoint_detect_encoded(job->model, job->bytes, job->size, NULL, &features)
+                                  : lns_superpoint_detect_plane(job->model, job->plane, NULL, &features);
+    if (status != LNS_OK) {
+        lns_cli_report(job->image != NULL ? lns_cli_input_title(job->image) : NULL);
+        return job->image != NULL ? LNS_CLI_IMAGE : lns_cli_exit_code(status);
+    }
+    job->keypoints = features->count;
+    job->width = features->image_width;
+    job->height = features->image_height;
+    lns_features_close(&features);
+    return LNS_CLI_OK;
+}
+
+static int compare_times(const void *a, const void *b) {
+    const double x = *(const double *)a;
+    const double y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Between the two nearest values, as numpy.percentile does. */
+static double quantile(const double *sorted, size_t count, double share) {
+    const double place = share * (double)(count - 1);
+    const size_t below = (size_t)place;
+    const size_t above = below + 1 < count ? below + 1 : below;
+    return sorted[below] + (place - (double)below) * (sorted[above] - sorted[below]);
+}
+
+static int measure(bench *job, const char *label, int (*run)(bench *), spread *result) {
+    const int64_t all = WARM_UP_RUNS + job->runs;
+    lns_cli_progress progress;
+    lns_cli_progress_start(&progress, label, false, !job->quiet);
+    int code = LNS_CLI_OK;
+    for (int64_t i = 0; i < all && code == LNS_CLI_OK; i++) {
+        lns_cli_progress_update(&progress, (uint64_t)i, (uint64_t)all);
+        const double start = lns_cli_clock_ms();
+        code = run(job);
+        if (i >= WARM_UP_RUNS)
+            job->times[i - WARM_UP_RUNS] = lns_cli_clock_ms() - start;
+        if (lns_cli_interrupted())
+            code = LNS_CLI_INTERRUPTED;
+    }
+    lns_cli_progress_stop(&progress);
+    if (code != LNS_CLI_OK)
+        return code;
+    const size_t count = (size_t)job->runs;
+    qsort(job->times, count, sizeof *job->times, compare_times);
+    result->median = quantile(job->times, count, 0.5);
+    result->fastest = job->times[0];
+    result->range = quantile(job->times, count, 0.75) - quantile(job->times, count, 0.25);
+    return LNS_CLI_OK;
+}
+
+static void add_times(lns_cli_text *text, const char *name, const spread *times) {
+    lns_cli_text_add(text, "\"%s_ms\":", name);
+    lns_cli_text_number(text, times->median, 3);
+    lns_cli_text_add(text, ",\"%s_min_ms\":", name);
+    lns_cli_text_number(text, times->fastest, 3);
+    lns_cli_text_add(text, ",\"%s_iqr_ms\":", name);
+    lns_cli_text_number(text, times->range, 3);
+}
+
+static void add_json(lns_cli_text *text, const bench *job, const lns_superpoint_info *info, const spread *forward,
+                     const spread *detect) {
+    lns_cli_text_add(text, "{");
+    add_times(text, "forward", forward);
+    lns_cli_text_add(text, ",");
+    add_times(text, "detect", detect);
+    lns_cli_text_add(text, ",\"runs\":%lld,\"warm_up_runs\":%d", (long long)job->runs, WARM_UP_RUNS);
+    lns_cli_text_add(text, ",\"image\":{\"file\":");
+    lns_cli_text_json(text, job->image);
+    lns_cli_text_add(text, ",\"width\":%lu,\"height\":%lu,\"num_keypoints\":%zu}", (unsigned long)job->width,
+                     (unsigned long)job->height, job->keypoints);
+    lns_cli_text_add(text, ",\"version\":");
+    lns_cli_text_json(text, lns_version());
+    lns_cli_text_add(text, ",\"backend\":");
+    lns_cli_text_json(text, info->backend);
+    lns_cli_text_add(text, ",\"cpu_path\":");
+    lns_cli_text_json(text, info->cpu_path);
+    lns_cli_text_add(text, ",\"cpu_features\":");
+    lns_cli_text_json(text, lns_cpu_features());
+    lns_cli_text_add(text, ",\"precision\":");
+    lns_cli_text_json(text, info->precision);
+    lns_cli_text_add(text, ",\"threads\":%d,\"weights\":", info->threads);
+    lns_cli_text_json(text, info->file);
+    lns_cli_text_add(text, "}\n");
+}
+
+static void add_table(lns_cli_text *text, const bench *job, const lns_superpoint_info *info, const spread *forward,
+                      const spread *detect) {
+    lns_cli_text_add(text, "lensing %s, %s, %s, %s, %d thread%s, %lld run%s\n", lns_version(), info->backend,
+                     info->cpu_path, info->precision, info->threads, info->threads == 1 ? "" : "s",
+                     (long long)job->runs, job->runs == 1 ? "" : "s");
+    lns_cli_text_add(text, "%-8s  %10s  %10s  %10s\n", "ms", "median", "fastest", "iqr");
+    lns_cli_text_add(text, "%-8s  %10.2f  %10.2f  %10.2f\n", "forward", forward->median, forward->fastest,
+                     forward->range);
+    lns_cli_text_add(text, "%-8s  %10.2f  %10.2f  %10.2f\n", "detect", detect->median, detect->fastest, detect->range);
+    lns_cli_text_add(text, "detect: %s, %lu x %lu, %zu keypoints\n", job->image != NULL ? job->image : "made-up plane",
+                     (unsigned long)job->width, (unsigned long)job->height, job->keypoints);
+}
+
+static int report(const bench *job, const spread *forward, const spread *detect) {
+    lns_superpoint_info info;
+    const lns_status status = lns_superpoint_describe(job->model, &info, sizeof info);
+    if (status != LNS_OK) {
+        lns_cli_report(NULL);
+        return lns_cli_exit_code(status);
+    }
+    lns_cli_text text = {0};
+    if (job->json)
+        add_json(&text, job, &info, forward, detect);
+    else
+        add_table(&text, job, &info, forward, detect);
+    const int code = lns_cli_text_good(&text) ? lns_cli_write_stdout(text.bytes, text.size) : out_of_memory();
+    lns_cli_text_free(&text);
+    return code;
+}
+
+int lns_cli_bench(int argc, char **argv) {
+    bench job = {.runs = 20};
+    const lns_cli_option options[] = {
+        {.kind = LNS_CLI_FLAG, .name = "json", .target = &job.json, .low = 1},
+        {.kind = LNS_CLI_INTEGER, .name = "runs", .letter = 'r', .target = &job.runs, .low = 1, .high = 100000},
+        {.kind = LNS_CLI_TEXT, .name = "image", .letter = 'i', .target = (void *)&job.image},
+        lns_cli_weights_option(&job.weights),
+        lns_cli_threads_option(&job.threads),
+        {.kind = LNS_CLI_FLAG, .name = "quiet", .letter = 'q', .target = &job.quiet, .low = 1},
+        {.kind = LNS_CLI_END},
+    };
+    int count;
+    int code;
+    if (!lns_cli_parse(argc, argv, options, lns_cli_bench_help, &count, &code))
+        return code;
+    if (count > 0) {
+        lns_cli_error("bench: takes no arguments, but got '%s'; the image goes with --image", argv[1]);
+        return LNS_CLI_USAGE;
+    }
+    if (!lns_cli_check_environment())
+        return LNS_CLI_USAGE;
+    spread forward = {0};
+    spread detect = {0};
+    code = prepare(&job);
+    if (code == LNS_CLI_OK)
+        code = lns_cli_open_model(job.weights, job.threads, LNS_PRECISION_FP32, &job.model);
+    if (code == LNS_CLI_OK)
+        code = measure(&job, "detect ", run_detect, &detect); /* first: it finds out whether the image is good */
+    if (code == LNS_CLI_OK)
+        code = measure(&job, "forward", run_forward, &forward);
+    if (code == LNS_CLI_OK)
+        code = report(&job, &forward, &detect);
+    lns_superpoint_close(&job.model);
+    lns_plane_close(&job.plane);
+    free(job.bytes);
+    free(job.frame);
+    free(job.scores);
+    free(job.descriptors);
+    free(job.times);
+    return code;
+}
