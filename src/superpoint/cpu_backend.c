@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <pthread.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/cpu.h"
+#include "base/error.h"
+#include "base/memory.h"
+#include "base/threads.h"
+#include "superpoint/backend.h"
+#include "superpoint/network.h"
+
+/* Scratch memory that is kept between calls. More calls than this at the same time get memory of their own, given back
+ * at their end. */
+#define KEPT 2
+
+typedef struct cpu_backend {
+    lns_backend base;
+    lns_thread_pool *pool;
+    lns_network *network;
+    pthread_mutex_t lock; /* for `kept` */
+    lns_network_scratch *kept[KEPT];
+} cpu_backend;
+
+void lns_backend_result_free(lns_backend_result *result) {
+    lns_selection_free(&result->selection);
+    lns_free(result->descriptors);
+    result->descriptors = NULL;
+}
+
+static lns_status borrow_scratch(cpu_backend *cpu, lns_network_scratch **scratch) {
+    *scratch = NULL;
+    pthread_mutex_lock(&cpu->lock);
+    for (int i = 0; i < KEPT && *scratch == NULL; i++) {
+        *scratch = cpu->kept[i];
+        cpu->kept[i] = NULL;
+    }
+    pthread_mutex_unlock(&cpu->lock);
+    return *scratch != NULL ? LNS_OK : lns_network_scratch_create(cpu->network, scratch);
+}
+
+static void return_scratch(cpu_backend *cpu, lns_network_scratch *scratch) {
+    pthread_mutex_lock(&cpu->lock);
+    for (int i = 0; i < KEPT && scratch != NULL; i++)
+        if (cpu->kept[i] == NULL) {
+            cpu->kept[i] = scratch;
+            scratch = NULL;
+        }
+    pthread_mutex_unlock(&cpu->lock);
+    lns_network_scratch_destroy(&scratch);
+}
+
+static lns_status sample(const float *map, lns_backend_result *result) {
+    const size_t count = result->selection.count;
+    result->descriptors = lns_alloc_array(count, LNS_DESCRIPTOR_SIZE * sizeof *result->descriptors);
+    if (result->descriptors == NULL)
+        return lns_fail_memory(count * LNS_DESCRIPTOR_SIZE * sizeof *result->descriptors);
+    lns_sample_descriptors(map, result->selection.pixels, count, result->descriptors);
+    return LNS_OK;
+}
+
+static lns_status detect(lns_backend *backend, const uint8_t *frame, const lns_selection_rules *rules,
+                         int with_descriptors, lns_backend_result *result) {
+    cpu_backend *cpu = (cpu_backend *)backend;
+    lns_network_scratch *scratch;
+    memset(result, 0, sizeof *result);
+    lns_status status = borrow_scratch(cpu, &scratch);
+    if (status != LNS_OK)
+        return status;
+    const double start = lns_clock_ms();
+    const float *scores, *map;
+    lns_network_run(cpu->network, scratch, frame, with_descriptors, &scores, &map);
+    const double middle = lns_clock_ms();
+    status = lns_select_keypoints(scores, rules, &result->selection);
+    if (status == LNS_OK && with_descriptors)
+        status = sample(map, result);
+    return_scratch(cpu, scratch);
+    if (status != LNS_OK) {
+        lns_backend_result_free(result);
+        return status;
+    }
+    result->forward_ms = middle - start;
+    result->postprocess_ms = lns_clock_ms() - middle;
+    return LNS_OK;
+}
+
+static lns_status forward(lns_backend *backend, const uint8_t *frame, float *scores, float *descriptors) {
+    cpu_backend *cpu = (cpu_backend *)backend;
+    lns_network_scratch *scratch;
+    const lns_status status = borrow_scratch(cpu, &scratch);
+    if (status != LNS_OK)
+        return status;
+    const float *score_map, *descriptor_map;
+    lns_network_run(cpu->network, scratch, frame, descriptors != NULL, &score_map, &descriptor_map);
+    memcpy(scores, score_map, LNS_FRAME_PIXELS * sizeof *scores);
+    if (descriptors != NULL)
+        memcpy(descriptors, descriptor_map,
+               (size_t)LNS_CELLS_X * LNS_CELLS_Y * LNS_DESCRIPTOR_SIZE * sizeof *descriptors);
+    return_scratch(cpu, scratch);
+    return LNS_OK;
+}
+
+static void close_backend(lns_backend *backend) {
+    cpu_backend *cpu = (cpu_backend *)backend;
+    for (int i = 0; i < KEPT; i++)
+        lns_network_scratch_destroy(&cpu->kept[i]);
+    lns_network_destroy(&cpu->network);
+    lns_thread_pool_destroy(&cpu->pool);
+    pthread_mutex_destroy(&cpu->lock);
+    lns_free(cpu);
+}
+
+static const lns_backend_operations operations = {
+    .name = "cpu", .detect = detect, .forward = forward, .close = close_backend};
+
+lns_status lns_cpu_backend_open(const lns_superpoint_weights *weights, const lns_superpoint_options *options,
+                                lns_backend **backend) {
+    *backend = NULL;
+    lns_cpu_level level;
+    lns_status status = lns_cpu_choose_level(&level);
+    if (status != LNS_OK)
+        return status;
+    cpu_backend *cpu = lns_calloc(1, sizeof *cpu);
+    if (cpu == NULL)
+        return lns_fail_memory(sizeof *cpu);
+    pthread_mutex_init(&cpu->lock, NULL);
+    cpu->base.operations = &operations;
+    cpu->base.cpu_path = lns_cpu_level_name(level);
+    cpu->base.threads = options->threads > 0 ? options->threads : lns_cpu_count();
+    if (cpu->base.threads > LNS_THREADS_LIMIT)
+        cpu->base.threads = LNS_THREADS_LIMIT;
+    status = lns_thread_pool_create(cpu->base.threads, &cpu->pool);
+    if (status == LNS_OK)
+        status = lns_network_create(weights, level, cpu->pool, &cpu->network);
+    if (status != LNS_OK) {
+        close_backend(&cpu->base);
+        return status;
+    }
+    *backend = &cpu->base;
+    return LNS_OK;
+}

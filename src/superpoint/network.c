@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "superpoint/network.h"
+
+#include <string.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "nn/kernels.h"
+#include "superpoint/postprocess.h"
+
+#define CELLS ((size_t)LNS_CELLS_X * LNS_CELLS_Y)
+#define HEAD_OUTPUTS 256                 /* channels of each head's 3 x 3 layer */
+#define HEADS_WIDTH (2 * HEAD_OUTPUTS)   /* both run as one layer */
+#define DESCRIPTOR_SIZE LNS_DESCRIPTOR_SIZE
+#define CELLS_AT_A_TIME 60
+
+/* The 3 x 3 layers after the first, which the second computes on the way. */
+enum { SECOND, BLOCK2A, BLOCK2B, BLOCK3A, BLOCK3B, BLOCK4A, BLOCK4B, HEADS, LAYERS };
+
+static const struct {
+    int height, width, inputs, outputs, pool;
+    int weights; /* index of the weights; HEADS: of the first half */
+} plan[LAYERS] = {
+    [SECOND] = {480, 640, 64, 64, 1, LNS_CONV1B},    [BLOCK2A] = {240, 320, 64, 64, 0, LNS_CONV2A},
+    [BLOCK2B] = {240, 320, 64, 64, 1, LNS_CONV2B},   [BLOCK3A] = {120, 160, 64, 128, 0, LNS_CONV3A},
+    [BLOCK3B] = {120, 160, 128, 128, 1, LNS_CONV3B}, [BLOCK4A] = {60, 80, 128, 128, 0, LNS_CONV4A},
+    [BLOCK4B] = {60, 80, 128, 128, 0, LNS_CONV4B},   [HEADS] = {60, 80, 128, HEADS_WIDTH, 0, LNS_CONV_SCORE_A},
+};
+
+struct lns_network {
+    const lns_nn_kernels *kernels;
+    lns_thread_pool *pool;
+    float *memory; /* all below */
+    float *first_weights, *first_bias;
+    float *packed[LAYERS], *bias[LAYERS];
+    float *score_packed, *score_bias, *reject_weights;
+    float *descriptor_packed, *descriptor_bias;
+};
+
+struct lns_network_scratch {
+    float *memory; /* all below */
+    float *picture;
+    float *odd, *even; /* outputs of the layers in turn */
+    float *scores;
+    float *workers; /* worker_size floats for each thread */
+    size_t worker_size;
+};
+
+/* ---- Laying out memory -------------------------------------------------------------------------- */
+
+/* Gives out parts of one block; with memory NULL it only counts. */
+typedef struct layout {
+    float *memory;
+    size_t used;
+} layout;
+
+static float *take(layout *l, size_t count) {
+    float *part = l->memory != NULL ? l->memory + l->used : NULL;
+    l->used += (count + 15) / 16 * 16;
+    return part;
+}
+
+static void lay_out_network(lns_network *n, layout *l) {
+    n->first_weights = take(l, 9 * LNS_FIRST_OUTPUTS);
+    n->first_bias = take(l, LNS_FIRST_OUTPUTS);
+    for (int i = 0; i < LAYERS; i++) {
+        n->packed[i] = take(l, (size_t)plan[i].outputs * (size_t)plan[i].inputs * LNS_TILE_POINTS);
+        n->bias[i] = take(l, (size_t)plan[i].outputs);
+    }
+    n->score_packed = take(l, (LNS_SCORE_CLASSES - 1) * LNS_HEAD_INPUTS);
+    n->reject_weights = take(l, LNS_HEAD_INPUTS);
+    n->score_bias = take(l, LNS_SCORE_CLASSES);
+    n->descriptor_packed = take(l, DESCRIPTOR_SIZE * LNS_HEAD_INPUTS);
+    n->descriptor_bias = take(l, DESCRIPTOR_SIZE);
+}
+
+static size_t worker_size(const lns_nn_kernels *kernels) {
+    const size_t a = kernels->conv3x3_scratch(64), b = kernels->conv3x3_scratch(128);
+    return ((a > b ? a : b) + 15) / 16 * 16;
+}
+
+static void lay_out_scratch(lns_network_scratch *s, layout *l, int threads) {
+    s->picture = take(l, (size_t)(LNS_NETWORK_HEIGHT + 2 * LNS_FIRST_BORDER) * (LNS_NETWORK_WIDTH + 2 * LNS_FIRST_BORDER));
+    /* The largest outputs are those of the second layer and of block 2a, with their borders. */
+    s->odd = take(l, (size_t)(240 + 2) * (320 + 2) * 64);
+    s->even = take(l, (size_t)(240 + 2) * (320 + 2) * 64);
+    s->scores = take(l, LNS_FRAME_PIXELS);
+    s->workers = take(l, s->worker_size * (size_t)threads);
+}
+
+/* ---- Weights ------------------------------------------------------------------------------------ */
+
+typedef struct pack_task {
+    const lns_network *network;
+    const lns_superpoint_weights *weights;
+} pack_task;
+
+/* Packs one block of outputs; rounds count through the blocks of all layers. */
+static void pack_block(void *context, size_t round, int worker) {
+    (void)worker;
+    const pack_task *task = context;
+    const lns_network *n = task->network;
+    for (int i = 0; i < LAYERS; i++) {
+        const size_t blocks = (size_t)plan[i].outputs / n->kernels->outputs_block;
+        if (round >= blocks) {
+            round -= blocks;
+            continue;
+        }
+        const lns_conv_weights *conv = &task->weights->conv[plan[i].weights];
+        float *packed = n->packed[i];
+        const size_t half = HEAD_OUTPUTS / n->kernels->outputs_block;
+        if (i == HEADS && round >= half) {
+            conv = &task->weights->conv[LNS_CONV_DESCRIPTOR_A];
+            packed += (size_t)HEAD_OUTPUTS * (size_t)plan[i].inputs * LNS_TILE_POINTS;
+            round -= half;
+        }
+        n->kernels->pack_conv3x3(conv->weight, plan[i].inputs, round, packed);
+        return;
+    }
+}
+
+static void copy_floats(float *to, const float *from, size_t count) {
+    memcpy(to, from, count * sizeof *to);
+}
+
+static void pack_small_layers(lns_network *n, const lns_superpoint_weights *weights) {
+    const lns_conv_weights *first = &weights->conv[LNS_CONV1A];
+    for (int k = 0; k < LNS_FIRST_OUTPUTS; k++)
+        for (int i = 0; i < 9; i++)
+            n->first_weights[i * LNS_FIRST_OUTPUTS + k] = first->weight[k * 9 + i];
+    copy_floats(n->first_bias, first->bias, LNS_FIRST_OUTPUTS);
+    for (int i = 0; i < LAYERS; i++)
+        copy_floats(n->bias[i], weights->conv[plan[i].weights].bias, (size_t)(i == HEADS ? HEAD_OUTPUTS : plan[i].outputs));
+    copy_floats(n->bias[HEADS] + HEAD_OUTPUTS, weights->conv[LNS_CONV_DESCRIPTOR_A].bias, HEAD_OUTPUTS);
+
+    const lns_conv_weights *score = &weights->conv[LNS_CONV_SCORE_B];
+    n->kernels->pack_conv1x1(score->weight, LNS_SCORE_CLASSES - 1, LNS_HEAD_INPUTS, n->score_packed);
+    copy_floats(n->reject_weights, score->weight + (LNS_SCORE_CLASSES - 1) * LNS_HEAD_INPUTS, LNS_HEAD_INPUTS);
+    copy_floats(n->score_bias, score->bias, LNS_SCORE_CLASSES);
+
+    const lns_conv_weights *descriptor = &weights->conv[LNS_CONV_DESCRIPTOR_B];
+    n->kernels->pack_conv1x1(descriptor->weight, DESCRIPTOR_SIZE, LNS_HEAD_INPUTS, n->descriptor_packed);
+    copy_floats(n->descriptor_bias, descriptor->bias, DESCRIPTOR_SIZE);
+}
+
+lns_status lns_network_create(const lns_superpoint_weights *weights, lns_cpu_level level, lns_thread_pool *pool,
+                              lns_network **result) {
+    *result = NULL;
+    lns_network *n = lns_calloc(1, sizeof *n);
+    if (n == NULL)
+        return lns_fail_memory(sizeof *n);
+    n->kernels = lns_nn_kernels_for(level);
+    n->pool = pool;
+    layout l = {0};
+    lay_out_network(n, &l);
+    const size_t size = l.used * sizeof(float);
+    n->memory = lns_aligned_alloc(size);
+    if (n->memory == NULL) {
+        lns_free(n);
+        return lns_fail_memory(size);
+    }
+    l = (layout){n->memory, 0};
+    lay_out_network(n, &l);
+    pack_small_layers(n, weights);
+    size_t blocks = 0;
+    for (int i = 0; i < LAYERS; i++)
+        blocks += (size_t)plan[i].outputs / n->kernels->outputs_block;
+    pack_task task = {n, weights};
+    lns_thread_pool_run(pool, blocks, pack_block, &task);
+    *result = n;
+    return LNS_OK;
+}
+
+void lns_network_destroy(lns_network **network) {
+    if (*network != NULL)
+        lns_aligned_free((*network)->memory);
+    lns_free(*network);
+    *network = NULL;
+}
+
+lns_status lns_network_scratch_create(const lns_network *network, lns_network_scratch **scratch) {
+    *scratch = NULL;
+    lns_network_scratch *s = lns_calloc(1, sizeof *s);
+    if (s == NULL)
+        return lns_fail_memory(sizeof *s);
+    const int threads = lns_thread_pool_size(network->pool);
+    s->worker_size = worker_size(network->kernels);
+    layout l = {0};
+    lay_out_scratch(s, &l, threads);
+    const size_t size = l.used * sizeof(float);
+    s->memory = lns_aligned_alloc(size);
+    if (s->memory == NULL) {
+        lns_free(s);
+        return lns_fail_memory(size);
+    }
+    l = (layout){s->memory, 0};
+    lay_out_scratch(s, &l, threads);
+    *scratch = s;
+    return LNS_OK;
+}
+
+void lns_network_scratch_destroy(lns_network_scratch **scratch) {
+    if (*scratch != NULL)
+        lns_aligned_free((*scratch)->memory);
+    lns_free(*scratch);
+    *scratch = NULL;
+}
+
+/* ---- Running ------------------------------------------------------------------------------------ */
+
+static void convert_frame(const uint8_t *frame, float *picture) {
+    const size_t row = LNS_NETWORK_WIDTH + 2 * LNS_FIRST_BORDER;
+    const size_t border = LNS_FIRST_BORDER * row;
+    memset(picture, 0, border * sizeof *picture);
+    memset(picture + border + LNS_NETWORK_HEIGHT * row, 0, border * sizeof *picture);
+    for (int y = 0; y < LNS_NETWORK_HEIGHT; y++) {
+        float *out = picture + border + (size_t)y * row;
+        const uint8_t *in = frame + (size_t)y * LNS_NETWORK_WIDTH;
+        for (int x = 0; x < LNS_FIRST_BORDER; x++)
+            out[x] = out[LNS_FIRST_BORDER + LNS_NETWORK_WIDTH + x] = 0.0f;
+        for (int x = 0; x < LNS_NETWORK_WIDTH; x++)
+            out[LNS_FIRST_BORDER + x] = (float)in[x] / 255.0f;
+    }
+}
+
+/* One pixel of zeros around an output of height x width pixels. */
+static void clear_border(float *output, size_t height, size_t width, size_t channels) {
+    const size_t row = (width + 2) * channels, pixel = channels * sizeof(float);
+    memset(output, 0, row * sizeof(float));
+    memset(output + (height + 1) * row, 0, row * sizeof(float));
+    for (size_t y = 1; y <= height; y++) {
+        memset(output + y * row, 0, pixel);
+        memset(output + y * row + (width + 1) * channels, 0, pixel);
+    }
+}
+
+typedef struct layer_task {
+    const lns_nn_kernels *kernels;
+    lns_conv3x3 layer;
+    size_t shares; /* parts that the outputs of a block of tiles are split into, for layers of few tiles */
+    lns_network_scratch *scratch;
+} layer_task;
+
+static void run_block(void *context, size_t round, int worker) {
+    layer_task *task = context;
+    const size_t blocks = (size_t)task->layer.outputs / task->kernels->outputs_block;
+    const size_t share = round % task->shares;
+    task->kernels->conv3x3(&task->layer, round / task->shares, blocks * share / task->shares,
+                           blocks * (share + 1) / task->shares,
+                           task->scratch->workers + (size_t)worker * task->scratch->worker_size);
+}
+
+static void run_layer(const lns_network *n, layer_task *task) {
+    const size_t tiles = (size_t)(task->layer.height / LNS_TILE_OUTPUT) * (size_t)(task->layer.width / LNS_TILE_OUTPUT);
+    const size_t at_a_time = n->kernels->conv3x3_tiles(task->layer.inputs);
+    const size_t rounds = (tiles + at_a_time - 1) / at_a_time;
+    const size_t blocks = (size_t)task->layer.outputs / n->kernels->outputs_block;
+    /* Enough rounds to keep all threads busy to the end; every share transforms the inputs again. */
+    const size_t wanted = 4 * (size_t)lns_thread_pool_size(n->pool);
+    task->shares = (wanted + rounds - 1) / rounds;
+    task->shares = task->shares < blocks ? task->shares : blocks;
+    lns_thread_pool_run(n->pool, rounds * task->shares, run_block, task);
+}
+
+/* The 3 x 3 layers. Returns the rows of HEADS_WIDTH channels that the 1 x 1 layers read. */
+static const float *run_layers(const lns_network *n, lns_network_scratch *s, int with_descriptors) {
+    const lns_first_layer first = {s->picture, n->first_weights, n->first_bias};
+    const float *input = NULL;
+    float *output = s->odd;
+    for (int i = 0; i < LAYERS; i++) {
+        const size_t height = (size_t)(plan[i].pool ? plan[i].height / 2 : plan[i].height);
+        const size_t width = (size_t)(plan[i].pool ? plan[i].width / 2 : plan[i].width);
+        const size_t channels = (size_t)plan[i].outputs;
+        const size_t border = i == HEADS ? 0 : 1;
+        const size_t row = (width + 2 * border) * channels;
+        if (border > 0)
+            clear_border(output, height, width, channels);
+        layer_task task = {
+            .kernels = n->kernels,
+            .layer = {.height = plan[i].height,
+                      .width = plan[i].width,
+                      .inputs = plan[i].inputs,
+                      .outputs = i == HEADS && !with_descriptors ? HEAD_OUTPUTS : plan[i].outputs,
+                      .pool = plan[i].pool,
+                      .packed = n->packed[i],
+                      .bias = n->bias[i],
+                      .first = i == SECOND ? &first : NULL,
+                      .input = input,
+                      .output = output + border * (row + channels),
+                      .output_row = row,
+                      .output_pixel = channels},
+            .scratch = s,
+        };
+        run_layer(n, &task);
+        input = output;
+        output = output == s->odd ? s->even : s->odd;
+    }
+    return input;
+}
+
+typedef struct heads_task {
+    const lns_nn_kernels *kernels;
+    lns_score_head score;
+    lns_descriptor_head descriptor;
+} heads_task;
+
+static void run_heads(void *context, size_t round, int worker) {
+    (void)worker;
+    const heads_task *task = context;
+    const size_t first = round * CELLS_AT_A_TIME;
+    const size_t end = first + CELLS_AT_A_TIME < CELLS ? first + CELLS_AT_A_TIME : CELLS;
+    task->kernels->score_head(&task->score, first, end);
+    if (task->descriptor.descriptors != NULL)
+        task->kernels->descriptor_head(&task->descriptor, first, end);
+}
+
+void lns_network_run(const lns_network *n, lns_network_scratch *s, const uint8_t *frame, int with_descriptors,
+                     const float **scores, const float **descriptors) {
+    convert_frame(frame, s->picture);
+    const float *rows = run_layers(n, s, with_descriptors);
+    /* The last layer's input is not needed any more: its place takes the descriptors. */
+    float *map = with_descriptors ? (rows == s->odd ? s->even : s->odd) : NULL;
+    heads_task task = {
+        .kernels = n->kernels,
+        .score = {rows, HEADS_WIDTH, LNS_CELLS_X, LNS_CELLS_Y, n->score_packed, n->score_bias, n->reject_weights,
+                  s->scores},
+        .descriptor = {rows + HEAD_OUTPUTS, HEADS_WIDTH, n->descriptor_packed, n->descriptor_bias, map},
+    };
+    lns_thread_pool_run(n->pool, (CELLS + CELLS_AT_A_TIME - 1) / CELLS_AT_A_TIME, run_heads, &task);
+    *scores = s->scores;
+    *descriptors = map;
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The network on the CPU: 480 x 640 picture -> score map and descriptor map. */
+#ifndef LENSING_SUPERPOINT_NETWORK_H
+#define LENSING_SUPERPOINT_NETWORK_H
+
+#include <stdint.h>
+
+#include <lensing/status.h>
+
+#include "base/cpu.h"
+#include "base/threads.h"
+#include "weights/superpoint_weights.h"
+
+/* Immutable after creation; shared by threads. */
+typedef struct lns_network lns_network;
+
+/* Memory of one run: about 43 MB and 0.4 MB for each thread. */
+typedef struct lns_network_scratch lns_network_scratch;
+
+/* Packs the weights, which are not needed afterwards. The pool is the caller's and must outlive the network. */
+lns_status lns_network_create(const lns_superpoint_weights *weights, lns_cpu_level level, lns_thread_pool *pool,
+                              lns_network **network);
+void lns_network_destroy(lns_network **network);
+
+lns_status lns_network_scratch_create(const lns_network *network, lns_network_scratch **scratch);
+void lns_network_scratch_destroy(lns_network_scratch **scratch);
+
+/* frame: 480 x 640 bytes. `*scores` (480 x 640) and `*descriptors` (60 x 80 x 256, or NULL when not wanted) lie in the
+ * scratch memory and are valid until its next use. */
+void lns_network_run(const lns_network *network, lns_network_scratch *scratch, const uint8_t *frame, int with_descriptors,
+                     const float **scores, const float **descriptors);
+
+#endif
