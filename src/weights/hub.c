@@ -36,6 +36,10 @@ static int is_part(const char *text, size_t length) {
     return !(length == 1 && text[0] == '.') && !(length == 2 && text[0] == '.' && text[1] == '.');
 }
 
+int lns_hub_is_part(const char *text) {
+    return is_part(text, strlen(text));
+}
+
 static int is_repository(const char *text, size_t length) {
     const char *slash = memchr(text, '/', length);
     if (slash == NULL)
@@ -245,7 +249,7 @@ static lns_status read_ref(const char *folder, const char *revision, char **comm
         memcpy(text, bytes, size);
         text[size] = '\0';
         text[strcspn(text, " \t\r\n")] = '\0';
-        if (is_part(text, strlen(text)))
+        if (lns_hub_is_part(text))
             status = copy(text, commit);
         else
             status = lns_fail(LNS_ERROR_WEIGHTS, "'%s' is damaged: it does not hold a commit id", path);
@@ -286,7 +290,7 @@ static lns_status fail_not_cached(const lns_hub_name *name, const char *folder, 
         magic_leap ? " (their licence allows academic or non-profit noncommercial research only)" : "");
 }
 
-static lns_status locate_cached(lns_hub_name *name, lns_weights_location *location) {
+static lns_status locate_cached(const lns_hub_name *name, lns_weights_location *location) {
     char *folder;
     lns_status status = lns_hub_repository_folder(name->repository, &folder);
     if (status != LNS_OK)
@@ -341,23 +345,35 @@ static lns_status locate_from_environment(lns_weights_location *location) {
     return status;
 }
 
-lns_status lns_weights_locate(const char *weights, lns_weights_location **result) {
-    if (result == NULL)
-        return lns_fail(LNS_ERROR_INVALID_ARGUMENT, "lns_weights_locate: location must not be NULL");
-    *result = NULL;
-    lns_weights_location *location = lns_calloc(1, sizeof *location);
-    if (location == NULL)
-        return lns_fail_memory(sizeof *location);
-    lns_status status;
-    if (weights == NULL || *weights == '\0')
-        status = locate_from_environment(location);
-    else if (is_path(weights))
-        status = locate_path(weights, NULL, location);
-    else
-        status = locate_named(weights, location);
+/* Room for a location that is filled next. */
+static lns_status start(lns_weights_location **location) {
+    *location = lns_calloc(1, sizeof **location);
+    return *location != NULL ? LNS_OK : lns_fail_memory(sizeof **location);
+}
+
+lns_status lns_hub_locate(const lns_hub_name *name, lns_weights_location **location) {
+    lns_status status = start(location);
+    if (status == LNS_OK)
+        status = locate_cached(name, *location);
     if (status != LNS_OK)
-        lns_weights_location_close(&location);
-    *result = location;
+        lns_weights_location_close(location);
+    return status;
+}
+
+lns_status lns_weights_locate(const char *weights, lns_weights_location **location) {
+    if (location == NULL)
+        return lns_fail(LNS_ERROR_INVALID_ARGUMENT, "lns_weights_locate: location must not be NULL");
+    lns_status status = start(location);
+    if (status != LNS_OK)
+        return status;
+    if (weights == NULL || *weights == '\0')
+        status = locate_from_environment(*location);
+    else if (is_path(weights))
+        status = locate_path(weights, NULL, *location);
+    else
+        status = locate_named(weights, *location);
+    if (status != LNS_OK)
+        lns_weights_location_close(location);
     return status;
 }
 

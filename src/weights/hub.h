@@ -5,6 +5,7 @@
 #define LENSING_WEIGHTS_HUB_H
 
 #include <lensing/status.h>
+#include <lensing/weights.h>
 
 #define LNS_HUB_DEFAULT_REVISION "main"
 #define LNS_HUB_CONFIG_FILE "config.json"
@@ -24,6 +25,8 @@ void lns_hub_name_clear(lns_hub_name *name);
 
 /* Value of an environment variable; NULL when it is not set or empty. */
 const char *lns_hub_environment(const char *name);
+/* A text that is safe as one part of a path. */
+int lns_hub_is_part(const char *text);
 /* 40 hexadecimal digits. */
 int lns_hub_is_commit(const char *text);
 /* HF_HOME, else XDG_CACHE_HOME/huggingface, else ~/.cache/huggingface; freed with lns_free(). */
@@ -32,5 +35,8 @@ lns_status lns_hub_home(char **folder);
 lns_status lns_hub_cache(char **folder);
 /* Folder of a repository in the cache. */
 lns_status lns_hub_repository_folder(const char *repository, char **folder);
+
+/* Finds the weights of a repository in the cache. */
+lns_status lns_hub_locate(const lns_hub_name *name, lns_weights_location **location);
 
 #endif
