@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+# bash completion for lensing
+
+_lensing() {
+    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} command=${COMP_WORDS[1]}
+    local shared='--max-keypoints --keypoint-threshold --nms-radius --weights --threads --exif --max-pixels
+        --precision --quiet --output --draw --descriptors --no-descriptors --help'
+    COMPREPLY=()
+    if [ "$COMP_CWORD" -eq 1 ]; then
+        mapfile -t COMPREPLY < <(compgen -W 'detect match fetch info bench help --help --version' -- "$cur")
+        return
+    fi
+    case $prev in
+        -f | --format) mapfile -t COMPREPLY < <(compgen -W 'json npz hdf5' -- "$cur") && return ;;
+        --exif) mapfile -t COMPREPLY < <(compgen -W 'ignore apply' -- "$cur") && return ;;
+        --precision) mapfile -t COMPREPLY < <(compgen -W 'fp32' -- "$cur") && return ;;
+        -n | --max-keypoints | --keypoint-threshold | --nms-radius | --max-pixels | -t | --threads | --ratio | \
+            --min-similarity | -r | --runs) return ;;
+    esac
+    if [ "$command" = help ]; then
+        mapfile -t COMPREPLY < <(compgen -W 'detect match fetch info bench' -- "$cur")
+    elif [[ $cur == -* ]]; then
+        local options='--help'
+        case $command in
+            detect) options="$shared --format" ;;
+            match) options="$shared --ratio --min-similarity" ;;
+            info) options='--json --weights --help' ;;
+            bench) options='--json --runs --image --weights --threads --quiet --help' ;;
+        esac
+        mapfile -t COMPREPLY < <(compgen -W "$options" -- "$cur")
+    else
+        mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+        compopt -o filenames 2>/dev/null
+    fi
+}
+
+complete -F _lensing lensing
