@@ -10,20 +10,19 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <hdf5.h>
-
 #include "base/file.h"
 #include "base/memory.h"
+#include "features/hdf5_driver.h"
 
 /* hloc stores with the keypoints how exactly a detector finds them, in pixels of the original picture; for SuperPoint
  * it counts two pixels of the network's frame. */
 #define DETECTION_NOISE 2.0
 
 struct lns_hdf5 {
+    lns_hdf5_driver driver;
     hid_t file;
     char *path;
     char *temporary;
@@ -51,28 +50,21 @@ static void leave(const quiet *before) {
     pthread_mutex_unlock(&lock);
 }
 
-typedef struct reason {
-    char text[256];
-    int system_error;
-} reason;
-
+/* The description at the place where an error began. */
 static herr_t find_reason(unsigned level, const H5E_error2_t *error, void *context) {
-    reason *r = context;
-    const char *description = error->desc != NULL ? error->desc : "";
-    if (level == 0)
-        snprintf(r->text, sizeof r->text, "%s", description);
-    const char *number = strstr(description, "errno = ");
-    if (number != NULL)
-        r->system_error = atoi(number + strlen("errno = "));
+    const char **reason = context;
+    if (level == 0 && error->desc != NULL)
+        *reason = error->desc;
     return 0;
 }
 
-/* Fails with the innermost reason of the library. */
 static lns_status fail(const lns_hdf5 *file) {
-    reason r = {.text = "the HDF5 library gave no reason"};
-    H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, find_reason, &r);
-    return lns_fail(LNS_ERROR_IO, "cannot write '%s': %s", file->path,
-                    r.system_error != 0 ? strerror(r.system_error) : r.text);
+    const char *reason = "the HDF5 library gave no reason";
+    if (file->driver.error != 0)
+        reason = strerror(file->driver.error);
+    else
+        H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, find_reason, &reason);
+    return lns_fail(LNS_ERROR_IO, "cannot write '%s': %s", file->path, reason);
 }
 
 static lns_status add_array(const lns_hdf5 *file, hid_t group, const char *name, int dimensions, const hsize_t *shape,
@@ -248,24 +240,26 @@ lns_status lns_hdf5_add(lns_hdf5 *file, const char *name, const lns_features *fe
     quiet before;
     enter(&before);
     status = add_group(file, cleaned, features);
+    if (status == LNS_OK && file->driver.error != 0)
+        status = fail(file);
     leave(&before);
     lns_free(cleaned);
     return status;
 }
 
-/* Makes the temporary file by hand first: the operating system's reason is then the message. */
 static lns_status create(lns_hdf5 *file) {
-    const int fd = open(file->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (fd < 0)
+    file->driver.descriptor = open(file->temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (file->driver.descriptor < 0)
         return lns_fail(LNS_ERROR_IO, "cannot write '%s': %s", file->path, strerror(errno));
-    close(fd);
     quiet before;
     enter(&before);
-    file->file = H5Fcreate(file->temporary, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+    file->file = lns_hdf5_driver_create(&file->driver, file->temporary);
     const lns_status status = file->file < 0 ? fail(file) : LNS_OK;
     leave(&before);
-    if (status != LNS_OK)
+    if (status != LNS_OK) {
+        close(file->driver.descriptor);
         unlink(file->temporary);
+    }
     return status;
 }
 
@@ -298,18 +292,22 @@ lns_status lns_hdf5_create(const char *path, lns_hdf5 **file) {
     return status;
 }
 
-static lns_status close_file(lns_hdf5 *file) {
+static lns_status finish(lns_hdf5 *file) {
     quiet before;
     enter(&before);
-    const lns_status status = H5Fclose(file->file) < 0 ? fail(file) : LNS_OK;
+    lns_status status = LNS_OK;
+    if (H5Fclose(file->file) < 0 || file->driver.error != 0)
+        status = fail(file);
     leave(&before);
+    if (close(file->driver.descriptor) != 0 && status == LNS_OK)
+        status = lns_fail(LNS_ERROR_IO, "cannot write '%s': %s", file->path, strerror(errno));
     return status;
 }
 
 lns_status lns_hdf5_close(lns_hdf5 **file) {
     if (file == NULL || *file == NULL)
         return lns_fail(LNS_ERROR_INVALID_ARGUMENT, "lns_hdf5_close: file must not be NULL");
-    lns_status status = close_file(*file);
+    lns_status status = finish(*file);
     if (status == LNS_OK && rename((*file)->temporary, (*file)->path) != 0)
         status = lns_fail(LNS_ERROR_IO, "cannot write '%s': %s", (*file)->path, strerror(errno));
     if (status != LNS_OK)
@@ -321,10 +319,12 @@ lns_status lns_hdf5_close(lns_hdf5 **file) {
 void lns_hdf5_abandon(lns_hdf5 **file) {
     if (file == NULL || *file == NULL)
         return;
+    (*file)->driver.error = ECANCELED; /* nothing more needs to be written */
     quiet before;
     enter(&before);
     H5Fclose((*file)->file);
     leave(&before);
+    close((*file)->driver.descriptor);
     unlink((*file)->temporary);
     destroy(file);
 }

@@ -6,7 +6,7 @@
 #define PANEL LNS_MATCH_PANEL
 
 /* Adds one product to each number of sum `n`, which belongs to row n / columns and to part n % columns of the panel. */
-#define ADD(n, columns) sum##n += descriptors[(n) / (columns)*LNS_DESCRIPTOR_SIZE + k] * column[(n) % (columns)];
+#define ADD(n, columns) sum##n += descriptors[((n) / (columns)) * LNS_DESCRIPTOR_SIZE + k] * column[(n) % (columns)];
 #define STORE(n) out[n] = sum##n;
 
 /* Defines multiply_<name>() for vectors of `width` numbers. Eight sums fit into the registers of every CPU, and are

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""NPZ and float16 against numpy, byte for byte."""
+import io
+
+import numpy as np
+import pytest
+
+from tool import random_features
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 9, 10, 99, 1000, 1024, 20000])
+@pytest.mark.parametrize("descriptors", [True, False])
+def test_same_bytes_as_savez(tool, tmp_path, count, descriptors):
+    features = random_features(count, seed=count, descriptors=descriptors, width=4032, height=3024)
+    tool("npz", features.write(tmp_path / "f"), tmp_path / "out.npz")
+    arrays = {"keypoints": features.keypoints, "scores": features.scores}
+    if descriptors:
+        arrays["descriptors"] = features.descriptors
+    arrays["image_size"] = np.array([4032, 3024], np.int64)
+    buffer = io.BytesIO()
+    np.savez(buffer, **arrays)
+    assert (tmp_path / "out.npz").read_bytes() == buffer.getvalue()
+    with np.load(tmp_path / "out.npz") as loaded:
+        assert list(loaded) == list(arrays)
+        for name, array in arrays.items():
+            assert loaded[name].dtype == array.dtype and np.array_equal(loaded[name], array)
+
+
+def test_half(tool, tmp_path):
+    """Every float16, the middle between each two, and their neighbours; random bits; special values."""
+    halves = np.arange(0x7C01, dtype=np.uint16).view(np.float16).astype(np.float32)
+    halves[-1] = 65536
+    middles = (halves[:-1] + halves[1:]) / 2
+    random = np.random.default_rng(5).integers(0, 2**32, 1000000, dtype=np.uint32).view(np.float32)
+    values = np.concatenate([halves, middles, np.nextafter(middles, np.float32(np.inf)),
+                             np.nextafter(middles, np.float32(0)), random[~np.isnan(random)],
+                             np.float32([np.inf, 3.4e38, 1e-45, 0])])
+    values = np.concatenate([values, -values]).astype("<f4")
+    (tmp_path / "in").write_bytes(values.tobytes())
+    tool("half", tmp_path / "in", tmp_path / "out")
+    got = np.fromfile(tmp_path / "out", "<u2")
+    with np.errstate(over="ignore"):
+        assert np.array_equal(got, values.astype(np.float16).view(np.uint16))
+
+
+def test_half_nan(tool, tmp_path):
+    np.array([np.nan, -np.nan], "<f4").tofile(tmp_path / "in")
+    tool("half", tmp_path / "in", tmp_path / "out")
+    assert np.isnan(np.fromfile(tmp_path / "out", "<f2")).all()
