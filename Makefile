@@ -31,7 +31,7 @@ robustness:
 	@scripts/robustness.sh
 
 bench:
-	@scripts/bench.sh
+	@WEIGHTS='$(WEIGHTS)' scripts/bench.sh
 
 install:
 	@scripts/install.sh '$(PREFIX)'
