@@ -77,13 +77,23 @@ static float *pack_panels(const float *descriptors, size_t count) {
     return packed;
 }
 
+/* Most rows of most panels hold nothing better than what is known, and this says so on vectors. */
+static inline int any_above(const float *products, float limit) {
+    int any = 0;
+    for (size_t j = 0; j < PANEL; j++)
+        any |= products[j] > limit;
+    return any;
+}
+
+static inline int any_not_below(const float *products, const float *limits) {
+    int any = 0;
+    for (size_t j = 0; j < PANEL; j++)
+        any |= products[j] >= limits[j];
+    return any;
+}
+
 /* Columns come in rising order, so that an equal later one is not better. */
 static void update_row(const nearest *rows, size_t row, const float *products, size_t columns, size_t first_column) {
-    float largest = -INFINITY;
-    for (size_t j = 0; j < columns; j++)
-        largest = products[j] > largest ? products[j] : largest;
-    if (!(largest > rows->second[row]))
-        return;
     for (size_t j = 0; j < columns; j++) {
         if (products[j] > rows->best[row]) {
             rows->second[row] = rows->best[row];
@@ -96,18 +106,17 @@ static void update_row(const nearest *rows, size_t row, const float *products, s
 }
 
 static int is_nearer(float similarity, uint32_t index, float best, uint32_t best_index) {
-    return (similarity > best) | ((similarity == best) & (index < best_index));
+    return similarity > best || (similarity == best && index < best_index);
 }
 
-/* Without branches, so that it runs on vectors. */
 static void update_columns(const nearest *columns, size_t row, const float *products, size_t count,
                            size_t first_column) {
-    float *restrict best = columns->best + first_column;
-    uint32_t *restrict index = columns->index + first_column;
     for (size_t j = 0; j < count; j++) {
-        const int nearer = is_nearer(products[j], (uint32_t)row, best[j], index[j]);
-        best[j] = nearer ? products[j] : best[j];
-        index[j] = nearer ? (uint32_t)row : index[j];
+        const size_t column = first_column + j;
+        if (is_nearer(products[j], (uint32_t)row, columns->best[column], columns->index[column])) {
+            columns->best[column] = products[j];
+            columns->index[column] = (uint32_t)row;
+        }
     }
 }
 
@@ -117,15 +126,13 @@ static void match_rows(const problem *p, const float *descriptors, size_t first_
     p->kernel(descriptors, p->panels + panel * PANEL * LNS_DESCRIPTOR_SIZE, products);
     const size_t first_column = panel * PANEL;
     const size_t left = p->second_count - first_column;
+    const int whole = left >= PANEL;
     for (size_t r = 0; r < rows; r++) {
         const float *row = products + r * PANEL;
-        if (left >= PANEL) {
-            update_row(&p->rows, first_row + r, row, PANEL, first_column);
-            update_columns(columns, first_row + r, row, PANEL, first_column);
-        } else {
-            update_row(&p->rows, first_row + r, row, left, first_column);
-            update_columns(columns, first_row + r, row, left, first_column);
-        }
+        if (!whole || any_above(row, p->rows.second[first_row + r]))
+            update_row(&p->rows, first_row + r, row, whole ? PANEL : left, first_column);
+        if (!whole || any_not_below(row, columns->best + first_column))
+            update_columns(columns, first_row + r, row, whole ? PANEL : left, first_column);
     }
 }
 
