@@ -33,8 +33,9 @@ typedef struct facts {
 
 static void add_text_model(lns_cli_text *text, const lns_superpoint_info *model) {
     lns_cli_text_add(text, "weights       %s\n", model->file);
-    lns_cli_text_add(text, "  asked for   %s%s%s\n", model->repository, model->revision != NULL ? "@" : "",
-                     model->revision != NULL ? model->revision : "");
+    if (strcmp(model->repository, model->file) != 0)
+        lns_cli_text_add(text, "  asked for   %s%s%s\n", model->repository, model->revision != NULL ? "@" : "",
+                         model->revision != NULL ? model->revision : "");
     lns_cli_text_add(text, "  border      %d pixels\n", (int)model->border_removal_distance);
     if (model->license != NULL)
         lns_cli_text_add(text, "  licence     %s\n", model->license);

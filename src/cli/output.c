@@ -104,9 +104,14 @@ static bool write_all(int fd, const void *bytes, size_t size) {
         if (done >= 0) {
             rest += done;
             size -= (size_t)done;
-        } else if (errno != EINTR || lns_cli_interrupted()) {
+        }
+        /* A signal shows as a part written, too. Going on would wait for a reader that may never come. */
+        if (size > 0 && lns_cli_interrupted()) {
+            errno = EINTR;
             return false;
         }
+        if (done < 0 && errno != EINTR)
+            return false;
     }
     return true;
 }
