@@ -255,7 +255,7 @@ static void convert_row(reader *self, const strips *work, uint32_t y, int64_t ke
         near = near < 0 ? 0 : near >= work->cr_height ? work->cr_height - 1 : near;
         const uint8_t *other = work->cr + (size_t)(near - kept) * work->cr_stride;
         if (work->wide == 2)
-            lns_upsample_both(work->full, cr, other, work->cr_width, work->sums);
+            lns_upsample_both(work->full, cr, other, work->cr_width, 7, work->sums);
         else
             lns_upsample_tall(work->full, cr, other, work->cr_width, y % 2 == 0 ? 1 : 2);
         full = work->full;
@@ -313,7 +313,7 @@ static void decode_pixels(reader *self) {
         if (jpeg_read_scanlines(decoder, &row, 1) != 1)
             leave(self, lns_fail_truncated("JPEG"));
         if (inks)
-            lns_inverse_inks_to_plane(to, row, self->plane->width, step);
+            lns_inverse_inks_to_plane(to, row, row + 3, self->plane->width, step);
         else
             lns_take_channel(to, row, self->plane->width, step);
     }

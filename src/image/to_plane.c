@@ -53,30 +53,20 @@ void lns_gray_table(uint8_t table[256], int bits) {
         table[i] = (uint8_t)(i * 255 / highest);
 }
 
-void lns_clip_samples_be16(uint8_t *row, const uint8_t *from, size_t count) {
-    for (size_t i = 0; i < count; i++)
-        row[i] = from[2 * i] != 0 ? 255 : from[2 * i + 1];
-}
-
-void lns_clip_samples_le16(uint8_t *row, const uint8_t *from, size_t count) {
-    for (size_t i = 0; i < count; i++)
-        row[i] = from[2 * i + 1] != 0 ? 255 : from[2 * i];
-}
-
 /* R = light - ink * light / 255, rounded, where `light` is what the black ink lets through. */
 static inline uint8_t ink_to_red(unsigned ink, unsigned light) {
     const unsigned product = ink * light + 128;
     return (uint8_t)(light - ((product + (product >> 8)) >> 8));
 }
 
-void lns_inks_to_plane(uint8_t *row, const uint8_t *cmyk, size_t count, size_t step) {
+void lns_inks_to_plane(uint8_t *row, const uint8_t *cyan, const uint8_t *black, size_t count, size_t step) {
     for (size_t i = 0; i < count; i++)
-        row[i] = ink_to_red(cmyk[step * i], 255u - cmyk[step * i + 3]);
+        row[i] = ink_to_red(cyan[step * i], 255u - black[step * i]);
 }
 
-void lns_inverse_inks_to_plane(uint8_t *row, const uint8_t *cmyk, size_t count, size_t step) {
+void lns_inverse_inks_to_plane(uint8_t *row, const uint8_t *cyan, const uint8_t *black, size_t count, size_t step) {
     for (size_t i = 0; i < count; i++)
-        row[i] = ink_to_red(255u - cmyk[step * i], cmyk[step * i + 3]);
+        row[i] = ink_to_red(255u - cyan[step * i], black[step * i]);
 }
 
 void lns_ycc_to_plane(uint8_t *row, const uint8_t *cr, size_t count) {
@@ -89,5 +79,22 @@ void lns_ycc_to_plane(uint8_t *row, const uint8_t *cr, size_t count) {
         const int16_t high = (int16_t)((scaled * 26345) >> 16);
         const int16_t sum = (int16_t)(row[i] + x + ((int16_t)(high + 128) >> 8));
         row[i] = (uint8_t)(sum < 0 ? 0 : sum > 255 ? 255 : sum);
+    }
+}
+
+void lns_yv_to_plane(uint8_t *row, const uint8_t *v, size_t count) {
+    /* 1.164 (Y - 16) + 1.596 (V - 128) with 6 bits of fraction. */
+    for (size_t i = 0; i < count; i++) {
+        const int sum = ((row[i] * 19077) >> 8) + ((v[i] * 26149) >> 8) - 14234;
+        const int value = sum >> 6;
+        row[i] = (uint8_t)(value < 0 ? 0 : value > 255 ? 255 : value);
+    }
+}
+
+void lns_unpremultiply_to_plane(uint8_t *row, const uint8_t *red, const uint8_t *alpha, size_t count, size_t step) {
+    for (size_t i = 0; i < count; i++) {
+        const unsigned divisor = alpha[step * i];
+        const unsigned value = divisor > 0 ? red[step * i] * 255u / divisor : 0;
+        row[i] = (uint8_t)(value < 255 ? value : 255);
     }
 }

@@ -18,17 +18,19 @@ void lns_map_samples(uint8_t *row, size_t count, const uint8_t table[256]);
 /* Table that spreads samples of `bits` bits over 0..255. */
 void lns_gray_table(uint8_t table[256], int bits);
 
-/* Gray of 16 bits is clipped at 255, not scaled. */
-void lns_clip_samples_be16(uint8_t *row, const uint8_t *from, size_t count);
-void lns_clip_samples_le16(uint8_t *row, const uint8_t *from, size_t count);
-
-/* R of inks. Pixels of `step` bytes: C, M, Y, K, where 255 is full ink. */
-void lns_inks_to_plane(uint8_t *row, const uint8_t *cmyk, size_t count, size_t step);
+/* R of inks, 255 is full ink. A pixel takes `step` bytes in both. */
+void lns_inks_to_plane(uint8_t *row, const uint8_t *cyan, const uint8_t *black, size_t count, size_t step);
 
 /* The same, 0 is full ink (as Adobe stores it in JPEG). */
-void lns_inverse_inks_to_plane(uint8_t *row, const uint8_t *cmyk, size_t count, size_t step);
+void lns_inverse_inks_to_plane(uint8_t *row, const uint8_t *cyan, const uint8_t *black, size_t count, size_t step);
 
 /* R of Y and Cr as libjpeg computes it, in place: row[i] = Y -> R. */
 void lns_ycc_to_plane(uint8_t *row, const uint8_t *cr, size_t count);
+
+/* R of Y and V as libwebp computes it (studio range), in place. */
+void lns_yv_to_plane(uint8_t *row, const uint8_t *v, size_t count);
+
+/* R of colour that was multiplied by alpha: undone, and clipped. */
+void lns_unpremultiply_to_plane(uint8_t *row, const uint8_t *red, const uint8_t *alpha, size_t count, size_t step);
 
 #endif

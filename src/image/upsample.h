@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Doubling of chroma rows, equal bit for bit to libjpeg's "fancy upsampling". */
+/* Doubling of chroma rows, equal bit for bit to the "fancy upsampling" of libjpeg and libwebp. */
 #ifndef LENSING_IMAGE_UPSAMPLE_H
 #define LENSING_IMAGE_UPSAMPLE_H
 
@@ -16,7 +16,8 @@ void lns_upsample_wide(uint8_t *row, const uint8_t *samples, uint32_t width);
 /* `near` is the row of samples that lies on the other side of the wanted row. `bias` is 1 for the upper of the two rows
  * that come from `samples`, 2 for the lower. */
 void lns_upsample_tall(uint8_t *row, const uint8_t *samples, const uint8_t *near, uint32_t width, int bias);
-/* width >= 2 */
-void lns_upsample_both(uint8_t *row, const uint8_t *samples, const uint8_t *near, uint32_t width, uint16_t *scratch);
+/* `right_bias` rounds the right one of two pixels: 7 as libjpeg, 8 as libwebp. */
+void lns_upsample_both(uint8_t *row, const uint8_t *samples, const uint8_t *near, uint32_t width, int right_bias,
+                       uint16_t *scratch);
 
 #endif
