@@ -24,6 +24,7 @@ _lensing() {
         case $command in
             detect) options="$shared --format" ;;
             match) options="$shared --ratio --min-similarity" ;;
+            fetch) options='--quiet --help' ;;
             info) options='--json --weights --help' ;;
             bench) options='--json --runs --image --weights --threads --quiet --help' ;;
         esac
