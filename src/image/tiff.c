@@ -307,8 +307,9 @@ static lns_status choose_colours(reader *self, uint16_t colours) {
         self->kind = LAYOUT_INKS;
         self->second_plane = 3;
     } else {
-        const int is_premultiplied = self->extras > 0 && self->extra[0] == EXTRASAMPLE_ASSOCALPHA && !is_separate;
+        const int is_premultiplied = self->extras > 0 && self->extra[0] == EXTRASAMPLE_ASSOCALPHA;
         self->kind = is_premultiplied ? LAYOUT_PREMULTIPLIED : LAYOUT_BYTE;
+        self->second_plane = is_premultiplied ? 3 : 0;
     }
     return LNS_OK;
 }
