@@ -27,15 +27,21 @@ def find_meson(root):
 class Installation:
     """An installed copy under a temporary prefix."""
 
-    def __init__(self, prefix):
+    def __init__(self, prefix, package_dir):
         self.prefix = prefix
         self.package = next(prefix.rglob("lensing.pc"))
         self.library_dir = self.package.parent.parent
+        # A copy of the package file that says where the files really are.
+        self.package_dir = package_dir
+        text = self.package.read_text(encoding="utf-8")
+        text, count = re.subn(r"^prefix=.*$", f"prefix={prefix}", text, flags=re.MULTILINE)
+        assert count == 1
+        (package_dir / "lensing.pc").write_text(text, encoding="utf-8")
 
     def flags(self, *arguments):
-        """Answer of pkg-config, with the prefix replaced by where the files really are."""
-        environment = {**os.environ, "PKG_CONFIG_PATH": str(self.package.parent)}
-        command = ["pkg-config", f"--define-variable=prefix={self.prefix}", *arguments, "lensing"]
+        """Answer of pkg-config."""
+        environment = {**os.environ, "PKG_CONFIG_PATH": str(self.package_dir)}
+        command = ["pkg-config", *arguments, "lensing"]
         result = subprocess.run(command, check=True, capture_output=True, text=True, env=environment)
         return shlex.split(result.stdout)
 
@@ -50,7 +56,7 @@ def installation(root, build_dir, tmp_path_factory):
         env={**os.environ, "NINJA": ninja},
     )
     headers = next(destination.rglob("lensing.h"))
-    return Installation(headers.parent.parent.parent)
+    return Installation(headers.parent.parent.parent, tmp_path_factory.mktemp("package"))
 
 
 @pytest.fixture(scope="module")
