@@ -79,7 +79,7 @@ static void add_tiff(void) {
 
 static void add_curl(void) {
 #if LNS_HAVE_CURL
-    add(", curl %s", curl_version_info(CURLVERSION_NOW)->version);
+    add(", curl %s", LIBCURL_VERSION); /* of its headers: the library is loaded only for downloads */
 #else
     add(", no curl");
 #endif
