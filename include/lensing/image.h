@@ -81,7 +81,9 @@ LNS_API lns_status lns_plane_from_pixels(const void *pixels, uint32_t width, uin
                                          lns_pixel_format format, lns_plane **plane);
 
 /** Resizes to width x height with a triangle filter, equal bit for bit to Pillow's
- * `Image.resize((width, height), BILINEAR)` on mode L. @param resized receives a new plane. */
+ * `Image.resize((width, height), BILINEAR)` on mode L, first along x, then along y. (Pillow 13 begins with y when the
+ * height shrinks much more, Pillow 12.2 for very tall pictures; then some pixels differ by one.) @param resized receives
+ * a new plane. */
 LNS_API lns_status lns_plane_resize(const lns_plane *plane, uint32_t width, uint32_t height, lns_plane **resized);
 
 /** Frees a plane and sets the pointer to NULL. NULL is ignored. */
