@@ -103,7 +103,7 @@ LNS_API lns_status lns_file_save(const char *path, const void *bytes, size_t siz
 typedef struct lns_match_options {
     size_t struct_size;
     float ratio; /**< in (0, 1]: keep a match when its distance is below ratio x the distance of the second best, from
-                      the first to the second picture; 1 = no test */
+                      the first to the second picture; 1 = no test. A single candidate has no second best and passes */
     float min_similarity; /**< in [-1, 1]: keep a match when the dot product of the descriptors is at least this */
     int threads;          /**< 0 = as many as the CPU has */
 } lns_match_options;
@@ -135,11 +135,13 @@ LNS_API void lns_matches_close(lns_matches **matches);
 
 /* ---- Pictures ----------------------------------------------------------------------------------- */
 
-/** PNG of the plane in gray with a circle for every keypoint, larger and warmer for a higher score. @param png receives
- * a buffer; free it with lns_buffer_free(). */
+/** PNG of the plane in gray with a circle for every keypoint, larger and warmer for a higher score. A plane whose longer
+ * side is above 2560 pixels is drawn smaller, with that side at 2560. @param png receives a buffer; free it with
+ * lns_buffer_free(). */
 LNS_API lns_status lns_draw_keypoints(const lns_plane *plane, const lns_features *features, void **png, size_t *size);
 
-/** PNG of both planes side by side with a line for every match. */
+/** PNG of both planes side by side with a line for every match, warmer for a higher similarity. The smaller plane is
+ * enlarged to the height of the other, at most 4 times; the whole is at most 4096 pixels wide and high. */
 LNS_API lns_status lns_draw_matches(const lns_plane *first_plane, const lns_features *first,
                                     const lns_plane *second_plane, const lns_features *second,
                                     const lns_matches *matches, void **png, size_t *size);

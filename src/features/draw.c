@@ -13,8 +13,10 @@
 #include "base/memory.h"
 #include "features/buffer.h"
 
-/* Longer side of a drawing. cairo's surfaces end at 32767, and a viewer shows no more anyway. */
-#define SIDE_LIMIT 4096
+/* Longer side of a drawing of one picture and of two. cairo's surfaces end at 32767; but a screen shows no more than
+ * this, and packing a PNG takes far longer than everything else. */
+#define SIDE_LIMIT 2560
+#define PAIR_LIMIT 4096
 
 /* A small picture beside a large one is enlarged to its height, but not more than this. */
 #define ENLARGE_LIMIT 4.0
@@ -193,9 +195,9 @@ static double arrange(const lns_plane *first, const lns_plane *second, frame *le
     const double grow_first = fmin(ENLARGE_LIMIT, height / first->height);
     const double grow_second = fmin(ENLARGE_LIMIT, height / second->height);
     const double width = first->width * grow_first + second->width * grow_second;
-    const double unit = unit_of((uint32_t)fmin(SIDE_LIMIT, width), 1);
+    const double unit = unit_of((uint32_t)(fmin(PAIR_LIMIT, width) / 1.5), 1);
     const double gap = round(6 * unit);
-    const double scale = fmin(1, fmin((SIDE_LIMIT - gap) / width, SIDE_LIMIT / height));
+    const double scale = fmin(1, fmin((PAIR_LIMIT - gap) / width, PAIR_LIMIT / height));
     *left = make_frame(first, grow_first * scale, 0);
     *right = make_frame(second, grow_second * scale, left->width + gap);
     return unit;
@@ -205,13 +207,14 @@ static double arrange(const lns_plane *first, const lns_plane *second, frame *le
 #define LOW_SIMILARITY 0.5
 
 static colour match_colour(float similarity) {
-    return ramp_colour(((double)similarity - LOW_SIMILARITY) / (1 - LOW_SIMILARITY));
+    const double above = fmax(0, ((double)similarity - LOW_SIMILARITY) / (1 - LOW_SIMILARITY));
+    return ramp_colour(above * above); /* good matches crowd near 1 */
 }
 
 static void draw_lines(cairo_t *context, const frame *left, const lns_features *first, const frame *right,
                        const lns_features *second, const lns_matches *matches, double unit) {
-    /* Many lines cover the pictures: they get thinner and let more through. */
-    const double opacity = fmin(0.9, fmax(0.3, 8 / sqrt((double)matches->count + 1)));
+    /* Many lines would cover the pictures: they let more through. */
+    const double opacity = fmin(0.9, fmax(0.15, 7 / sqrt((double)matches->count + 1)));
     for (size_t i = 0; i < matches->count; i++) {
         const lns_match *m = &matches->items[i];
         const colour c = match_colour(m->similarity);
