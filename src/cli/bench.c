@@ -30,7 +30,8 @@ const char lns_cli_bench_help[] = "Usage: lensing bench [OPTION]...\n"
                                   "  lensing bench --json | jq .forward_ms\n"
                                   "\n"
                                   "Exit code: 0, or 1 when the image cannot be read, 2 wrong usage, 3 weights\n"
-                                  "missing or wrong, 4 output could not be written, 5 other errors, 130 interrupted.\n";
+                                  "missing or wrong, 4 output could not be written, 5 other errors,\n"
+                                  "130 interrupted.\n";
 
 #define WARM_UP_RUNS 3
 #define PLANE_WIDTH 1600
