@@ -22,7 +22,7 @@
 #include <tiffio.h>
 #endif
 #if LNS_HAVE_CURL
-#include <curl/curl.h>
+#include <curl/curlver.h>
 #endif
 #if LNS_HAVE_HDF5
 #include <hdf5.h>
