@@ -16,26 +16,33 @@
 
 /* Which pixels become keypoints; the ranges are those of lns_detect_options and are checked by the caller. */
 typedef struct lns_selection_rules {
-    int32_t max_keypoints;
-    float threshold;
-    int32_t nms_radius;
-    int32_t border;
+    int32_t max_keypoints; /* -1 = all, 0 = none */
+    float threshold;       /* >= 0; a score must be above it */
+    int32_t nms_radius;    /* 0..LNS_NMS_RADIUS_LIMIT; 0 = no suppression */
+    int32_t border;        /* >= 0: so many pixels at each side cannot be keypoints, but suppress others */
 } lns_selection_rules;
 
 /* Keypoints in order of falling score, equal scores in row-major order. */
 typedef struct lns_selection {
     size_t count;
-    uint32_t *pixels; /* y * LNS_NETWORK_WIDTH + x */
+    uint32_t *pixels; /* y * LNS_NETWORK_WIDTH + x; not NULL, also for no keypoints */
     float *scores;
 } lns_selection;
 
 /* Non-maximum suppression, threshold, border and top-k on a 480 x 640 score map, which is not changed.
- * Source of the rules: single-pass max-pool suppression `s == maxpool(s)`, window 2 r + 1, outside = -inf. */
+ *
+ * A pixel is kept if its score equals the maximum of the window of (2 r + 1)^2 pixels around it (outside counts as
+ * nothing), so that all of a tie are kept, and is above the threshold. Of more than max_keypoints the highest scores
+ * are kept; of equal scores at that cut, the first in row-major order. A score that is not a number is never a keypoint
+ * and suppresses nothing. On an error the selection is empty. */
 lns_status lns_select_keypoints(const float *scores, const lns_selection_rules *rules, lns_selection *selection);
+/* Frees the arrays and empties the selection. */
 void lns_selection_free(lns_selection *selection);
 
-/* Bilinear samples of a 60 x 80 x 256 descriptor map at pixels of the frame, each scaled to length 1.
- * descriptors: count x 256. */
+/* Bilinear samples of a 60 x 80 x 256 descriptor map at pixels of the frame, each scaled to length 1. Pixel (x, y) is
+ * at
+ * ((x - 3.5) / 635.5 * 79, (y - 3.5) / 475.5 * 59) of the map; outside the map is zero. A sample of length below 1e-12
+ * is divided by that. descriptors: count x 256. */
 void lns_sample_descriptors(const float *map, const uint32_t *pixels, size_t count, float *descriptors);
 
 #endif

@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "superpoint/postprocess.h"
+
+#include <math.h>
+#include <string.h>
+
+#include <lensing/superpoint.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+
+enum {
+    WIDTH = LNS_NETWORK_WIDTH,
+    HEIGHT = LNS_NETWORK_HEIGHT,
+    BAND = 64, /* rows that are suppressed together: their working set stays in the second-level cache */
+    BAND_ROWS = BAND + 2 * LNS_NMS_RADIUS_LIMIT,
+    PADDED = WIDTH + 2 * LNS_NMS_RADIUS_LIMIT,
+    CHUNK = 16 /* pixels that are tested for candidates together */
+};
+
+/* ---- Candidates --------------------------------------------------------------------------------- */
+
+/* A candidate is one number: the inverted bits of its score above its pixel. Scores are positive, so their bits are
+ * ordered as they are, and ascending candidates are falling scores and, among equal ones, row-major pixels. */
+typedef struct candidates {
+    uint64_t *keys;
+    size_t count, room;
+} candidates;
+
+static uint64_t make_key(float score, uint32_t pixel) {
+    uint32_t bits;
+    memcpy(&bits, &score, sizeof bits);
+    return (uint64_t)~bits << 32 | pixel;
+}
+
+static float key_score(uint64_t key) {
+    const uint32_t bits = ~(uint32_t)(key >> 32);
+    float score;
+    memcpy(&score, &bits, sizeof score);
+    return score;
+}
+
+/* Makes room for one more row, so that adding needs no check. */
+static lns_status reserve_row(candidates *c) {
+    if (c->room - c->count >= WIDTH)
+        return LNS_OK;
+    const size_t room = c->room * 2 + 8 * WIDTH;
+    uint64_t *keys = lns_realloc(c->keys, room * sizeof *keys);
+    if (keys == NULL)
+        return lns_fail_memory(room * sizeof *keys);
+    c->keys = keys;
+    c->room = room;
+    return LNS_OK;
+}
+
+/* Adds pixels first .. last - 1 of row y whose score is above the threshold and not below the maximum of their window.
+ */
+static lns_status add_row(candidates *c, const float *row, const float *maximum, float threshold, int32_t y,
+                          int32_t first, int32_t last) {
+    const lns_status status = reserve_row(c);
+    if (status != LNS_OK)
+        return status;
+    for (int32_t x = first; x < last; x += CHUNK) {
+        const int32_t n = last - x < CHUNK ? last - x : CHUNK;
+        int32_t any = 0;
+        for (int32_t i = 0; i < n; i++)
+            any |= (row[x + i] > threshold) & (row[x + i] >= maximum[x + i]);
+        if (!any)
+            continue;
+        for (int32_t i = x; i < x + n; i++) {
+            c->keys[c->count] = make_key(row[i], (uint32_t)(y * WIDTH + i));
+            c->count += (row[i] > threshold) & (row[i] >= maximum[i]);
+        }
+    }
+    return LNS_OK;
+}
+
+/* ---- Suppression -------------------------------------------------------------------------------- */
+
+static inline float larger(float a, float b) {
+    return a > b ? a : b;
+}
+
+static void maximum_of(float *restrict out, const float *restrict a, const float *restrict b, int32_t count) {
+    for (int32_t i = 0; i < count; i++)
+        out[i] = larger(a[i], b[i]);
+}
+
+static void raise_to(float *restrict out, const float *restrict other, int32_t count) {
+    for (int32_t i = 0; i < count; i++)
+        out[i] = larger(out[i], other[i]);
+}
+
+/* out[x] = maximum of the window of row pixels x - r .. x + r. Scores that are not above the threshold count as 0,
+ * which is harmless: they cannot exceed one that is, and only those are asked for. The window is doubled until one step
+ * more would exceed it. */
+static void maximum_along_row(const float *row, float threshold, int32_t r, float *out) {
+    float a[PADDED], b[PADDED];
+    float *now = a, *next = b;
+    int32_t count = WIDTH + 2 * r, window = 1;
+    memset(now, 0, (size_t)r * sizeof *now);
+    for (int32_t x = 0; x < WIDTH; x++)
+        now[r + x] = row[x] > threshold ? row[x] : 0.0F;
+    memset(now + r + WIDTH, 0, (size_t)r * sizeof *now);
+    while (2 * window <= 2 * r + 1) {
+        count -= window;
+        maximum_of(next, now, now + window, count);
+        float *swap = now;
+        now = next;
+        next = swap;
+        window *= 2;
+    }
+    maximum_of(out, now, now + (2 * r + 1 - window), WIDTH);
+}
+
+/* rows: count + 2 r rows. Afterwards row y, below `count`, is the maximum of what rows y .. y + 2 r were. */
+static void maximum_along_columns(float (*rows)[WIDTH], int32_t count, int32_t r) {
+    int32_t held = count + 2 * r, window = 1;
+    while (2 * window <= 2 * r + 1) {
+        held -= window;
+        for (int32_t y = 0; y < held; y++)
+            raise_to(rows[y], rows[y + window], WIDTH);
+        window *= 2;
+    }
+    const int32_t rest = 2 * r + 1 - window;
+    for (int32_t y = 0; y < count && rest > 0; y++)
+        raise_to(rows[y], rows[y + rest], WIDTH);
+}
+
+/* Candidates of rows top .. bottom - 1. `rows` is scratch. */
+static lns_status scan_band(const float *scores, const lns_selection_rules *rules, int32_t top, int32_t bottom,
+                            float (*rows)[WIDTH], candidates *c) {
+    const int32_t r = rules->nms_radius;
+    for (int32_t y = top - r; y < bottom + r; y++) {
+        float *row = rows[y - (top - r)];
+        if (y < 0 || y >= HEIGHT)
+            memset(row, 0, sizeof *rows);
+        else
+            maximum_along_row(scores + (size_t)y * WIDTH, rules->threshold, r, row);
+    }
+    maximum_along_columns(rows, bottom - top, r);
+    for (int32_t y = top; y < bottom; y++) {
+        const lns_status status = add_row(c, scores + (size_t)y * WIDTH, rows[y - top], rules->threshold, y,
+                                          rules->border, WIDTH - rules->border);
+        if (status != LNS_OK)
+            return status;
+    }
+    return LNS_OK;
+}
+
+static lns_status find_suppressed(const float *scores, const lns_selection_rules *rules, candidates *c) {
+    const size_t size = BAND_ROWS * WIDTH * sizeof(float);
+    float(*rows)[WIDTH] = lns_aligned_alloc(size);
+    if (rows == NULL)
+        return lns_fail_memory(size);
+    lns_status status = LNS_OK;
+    const int32_t end = HEIGHT - rules->border;
+    for (int32_t top = rules->border; top < end && status == LNS_OK; top += BAND)
+        status = scan_band(scores, rules, top, end - top < BAND ? end : top + BAND, rows, c);
+    lns_aligned_free(rows);
+    return status;
+}
+
+static lns_status find_all(const float *scores, const lns_selection_rules *rules, candidates *c) {
+    for (int32_t y = rules->border; y < HEIGHT - rules->border; y++) {
+        const float *row = scores + (size_t)y * WIDTH;
+        const lns_status status = add_row(c, row, row, rules->threshold, y, rules->border, WIDTH - rules->border);
+        if (status != LNS_OK)
+            return status;
+    }
+    return LNS_OK;
+}
+
+/* ---- Selection ---------------------------------------------------------------------------------- */
+
+enum { DIGIT_BITS = 11, DIGITS = 1 << DIGIT_BITS, PASSES = 3 };
+
+static uint32_t digit(uint64_t key, int pass) {
+    return (uint32_t)(key >> (32 + pass * DIGIT_BITS)) & (DIGITS - 1);
+}
+
+/* Keeps the k highest scores, among equal ones at the cut the first, in their old order. Finds the score at the cut
+ * digit by digit, from the highest. */
+static void keep_highest(candidates *c, size_t k) {
+    uint64_t prefix = 0;
+    size_t wanted = k; /* rank of the cut among the candidates that share the prefix */
+    for (int pass = PASSES - 1; pass >= 0; pass--) {
+        size_t histogram[DIGITS] = {0};
+        const int above = 32 + (pass + 1) * DIGIT_BITS;
+        for (size_t i = 0; i < c->count; i++)
+            if (pass == PASSES - 1 || c->keys[i] >> above == prefix)
+                histogram[digit(c->keys[i], pass)]++;
+        uint32_t d = 0;
+        for (; histogram[d] < wanted; d++)
+            wanted -= histogram[d];
+        prefix = prefix << DIGIT_BITS | d;
+    }
+    size_t kept = 0;
+    for (size_t i = 0; i < c->count; i++) {
+        const uint64_t score = c->keys[i] >> 32;
+        if (score > prefix || (score == prefix && wanted == 0))
+            continue;
+        wanted -= score == prefix;
+        c->keys[kept++] = c->keys[i];
+    }
+    c->count = kept;
+}
+
+/* Stable sort by falling score, from the lowest digit of the keys. */
+static lns_status sort_candidates(candidates *c) {
+    uint64_t *other = lns_alloc_array(c->count, sizeof *other);
+    if (other == NULL)
+        return lns_fail_memory(c->count * sizeof *other);
+    for (int pass = 0; pass < PASSES; pass++) {
+        size_t position[DIGITS] = {0};
+        for (size_t i = 0; i < c->count; i++)
+            position[digit(c->keys[i], pass)]++;
+        size_t sum = 0;
+        for (uint32_t d = 0; d < DIGITS; d++) {
+            const size_t here = position[d];
+            position[d] = sum;
+            sum += here;
+        }
+        for (size_t i = 0; i < c->count; i++)
+            other[position[digit(c->keys[i], pass)]++] = c->keys[i];
+        uint64_t *swap = c->keys;
+        c->keys = other;
+        other = swap;
+    }
+    lns_free(other);
+    return LNS_OK;
+}
+
+static lns_status make_selection(const candidates *c, lns_selection *selection) {
+    selection->pixels = lns_alloc_array(c->count, sizeof *selection->pixels);
+    selection->scores = lns_alloc_array(c->count, sizeof *selection->scores);
+    if (selection->pixels == NULL || selection->scores == NULL)
+        return lns_fail_memory(c->count * sizeof *selection->scores);
+    for (size_t i = 0; i < c->count; i++) {
+        selection->pixels[i] = (uint32_t)c->keys[i];
+        selection->scores[i] = key_score(c->keys[i]);
+    }
+    selection->count = c->count;
+    return LNS_OK;
+}
+
+lns_status lns_select_keypoints(const float *scores, const lns_selection_rules *rules, lns_selection *selection) {
+    candidates c = {NULL, 0, 0};
+    lns_status status = LNS_OK;
+    *selection = (lns_selection){0, NULL, NULL};
+    /* Half the height and more leaves no row; the guard also keeps the sums above from overflowing. */
+    if (rules->max_keypoints != 0 && rules->border < HEIGHT / 2)
+        status = rules->nms_radius > 0 ? find_suppressed(scores, rules, &c) : find_all(scores, rules, &c);
+    if (status == LNS_OK && rules->max_keypoints >= 0 && c.count > (size_t)rules->max_keypoints)
+        keep_highest(&c, (size_t)rules->max_keypoints);
+    if (status == LNS_OK)
+        status = sort_candidates(&c);
+    if (status == LNS_OK)
+        status = make_selection(&c, selection);
+    if (status != LNS_OK)
+        lns_selection_free(selection);
+    lns_free(c.keys);
+    return status;
+}
+
+void lns_selection_free(lns_selection *selection) {
+    lns_free(selection->pixels);
+    lns_free(selection->scores);
+    *selection = (lns_selection){0, NULL, NULL};
+}
+
+/* ---- Descriptors -------------------------------------------------------------------------------- */
+
+enum { LANES = 16 };
+
+/* A place between two cells of the map on one axis. */
+typedef struct between {
+    int32_t low;      /* the cell before; the other is low + 1 */
+    float weights[2]; /* of the two cells; 0 where the cell is outside the map */
+} between;
+
+/* In float32 and in the order of torch: the keypoint scaled to -1..1 and, by grid_sample with align_corners, back. */
+static between find_cells(uint32_t pixel, int32_t cells) {
+    const float half_cell = LNS_CELL / 2;
+    const float divisor = (float)(cells * LNS_CELL) - half_cell - 0.5F;
+    const float scaled = ((float)pixel - half_cell + 0.5F) / divisor * 2.0F - 1.0F;
+    const float place = (scaled + 1.0F) * ((float)(cells - 1) / 2.0F);
+    const float low = floorf(place);
+    between b = {.low = (int32_t)low};
+    b.weights[1] = b.low + 1 < cells ? place - low : 0.0F;
+    b.weights[0] = b.low >= 0 ? 1.0F - (place - low) : 0.0F;
+    return b;
+}
+
+/* A cell of the map; where it is outside, any cell will do, as its weight is 0. */
+static const float *cell_at(const float *map, int32_t x, int32_t y) {
+    const int32_t cx = x < 0 ? 0 : x < LNS_CELLS_X ? x : LNS_CELLS_X - 1;
+    const int32_t cy = y < 0 ? 0 : y < LNS_CELLS_Y ? y : LNS_CELLS_Y - 1;
+    return map + ((size_t)cy * LNS_CELLS_X + (size_t)cx) * LNS_DESCRIPTOR_SIZE;
+}
+
+static void sample(const float *map, uint32_t pixel, float *restrict out) {
+    const between x = find_cells(pixel % WIDTH, LNS_CELLS_X);
+    const between y = find_cells(pixel / WIDTH, LNS_CELLS_Y);
+    const float *a = cell_at(map, x.low, y.low), *b = cell_at(map, x.low + 1, y.low);
+    const float *c = cell_at(map, x.low, y.low + 1), *d = cell_at(map, x.low + 1, y.low + 1);
+    const float wa = x.weights[0] * y.weights[0], wb = x.weights[1] * y.weights[0];
+    const float wc = x.weights[0] * y.weights[1], wd = x.weights[1] * y.weights[1];
+    for (int i = 0; i < LNS_DESCRIPTOR_SIZE; i++)
+        out[i] = a[i] * wa + b[i] * wb + c[i] * wc + d[i] * wd;
+}
+
+static void normalise(float *descriptor) {
+    float sums[LANES] = {0}; /* as many as keep the widest vector busy; the order does not depend on the compiler */
+    for (int i = 0; i < LNS_DESCRIPTOR_SIZE; i += LANES)
+        for (int lane = 0; lane < LANES; lane++)
+            sums[lane] += descriptor[i + lane] * descriptor[i + lane];
+    float sum = 0.0F;
+    for (int lane = 0; lane < LANES; lane++)
+        sum += sums[lane];
+    const float length = fmaxf(sqrtf(sum), 1e-12F);
+    for (int i = 0; i < LNS_DESCRIPTOR_SIZE; i++)
+        descriptor[i] /= length;
+}
+
+void lns_sample_descriptors(const float *map, const uint32_t *pixels, size_t count, float *descriptors) {
+    for (size_t i = 0; i < count; i++) {
+        float *descriptor = descriptors + i * LNS_DESCRIPTOR_SIZE;
+        sample(map, pixels[i], descriptor);
+        normalise(descriptor);
+    }
+}
