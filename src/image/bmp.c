@@ -150,7 +150,7 @@ static lns_status choose_layout(reader *self) {
 }
 
 /* Whether colour i is gray i, for all of them, or black and white where there are two. Such a palette is no palette to
- * Pillow: samples are then read as gray of 8 bits, or of 1 bit when there are two, whatever the header says. */
+ * Pillow: samples are then read as gray of 8 bits, or of 1 bit when there are no more than two, whatever the header says. */
 static int is_gray_ramp(const reader *self, const uint8_t *palette, size_t size) {
     for (uint32_t i = 0; i < self->colours; i++) {
         const uint8_t value = self->colours == 2 ? (uint8_t)(i * 255) : (uint8_t)i;
@@ -176,7 +176,7 @@ static lns_status read_palette(reader *self) {
     self->position += size;
     self->sample_bits = self->bits;
     if (is_gray_ramp(self, palette, size)) {
-        self->is_bilevel = self->colours == 2;
+        self->is_bilevel = self->colours <= 2;
         self->sample_bits = self->is_bilevel ? 1 : 8;
         lns_gray_table(self->table, self->sample_bits);
         return LNS_OK;

@@ -463,6 +463,7 @@ static lns_status next_piece(reader *file, size_t *left, z_stream *stream) {
 
 static lns_status inflate_rows(pixels *self, reader *file, z_stream *stream, size_t *left) {
     size_t have = 0;
+    int has_row = 0;
     for (;;) {
         if (stream->avail_in == 0) {
             const lns_status status = next_piece(file, left, stream);
@@ -478,6 +479,7 @@ static lns_status inflate_rows(pixels *self, reader *file, z_stream *stream, siz
             return result == Z_MEM_ERROR ? lns_fail_memory(INPUT_PIECE)
                                          : lns_fail_damaged("PNG", "the compressed pixels are broken");
         have += offered - stream->avail_out;
+        has_row = has_row || have >= self->row_bytes + 1;
         const lns_status status = take_rows(self, &have);
         if (status != LNS_OK)
             return status;
@@ -485,7 +487,7 @@ static lns_status inflate_rows(pixels *self, reader *file, z_stream *stream, siz
             return LNS_OK;
         /* Data that ends cleanly between two rows leaves the rest black. */
         if (result == Z_STREAM_END)
-            return have == 0 ? LNS_OK : lns_fail_truncated("PNG");
+            return have == 0 && has_row ? LNS_OK : lns_fail_truncated("PNG");
     }
 }
 
