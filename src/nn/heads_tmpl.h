@@ -42,12 +42,13 @@ INLINE void multiply_cells(const float *input, size_t stride, size_t count, cons
 /* ---- Scores ------------------------------------------------------------------------------------- */
 
 INLINE float dot_inputs(const float *a, const float *b) {
-    vec even = vec_all(0.0f), odd = even;
-    for (int i = 0; i < LNS_HEAD_INPUTS; i += 2 * LANES) {
-        even = vec_fma(vec_load(a + i), vec_load(b + i), even);
-        odd = vec_fma(vec_load(a + i + LANES), vec_load(b + i + LANES), odd);
-    }
-    return vec_sum(even + odd);
+    vec parts[PART_VECS];
+    for (int p = 0; p < PART_VECS; p++)
+        parts[p] = vec_all(0.0f);
+    for (int i = 0; i < LNS_HEAD_INPUTS; i += PARTS)
+        for (int p = 0; p < PART_VECS; p++)
+            parts[p] = vec_fma(vec_load(a + i + p * LANES), vec_load(b + i + p * LANES), parts[p]);
+    return sum_parts(parts);
 }
 
 INLINE float vec_largest(vec x) {
@@ -67,16 +68,18 @@ INLINE void softmax_to_cell(const float *logits, float reject, float *pixels, si
     const vec top = vec_all(vec_largest(largest));
     const vec lowest = vec_all(-87.0f);
     float powers[CELL_PIXELS] __attribute__((aligned(LNS_KERNEL_ALIGNMENT)));
-    vec sum = vec_all(0.0f);
+    vec parts[PART_VECS];
+    for (int p = 0; p < PART_VECS; p++)
+        parts[p] = vec_all(0.0f);
     for (int i = 0; i < CELL_PIXELS; i += LANES) {
         const vec power = vec_exp(vec_max(vec_load(logits + i) - top, lowest));
         vec_store(powers + i, power);
-        sum += power;
+        parts[i / LANES % PART_VECS] += power;
     }
     float reject_power[LANES];
     const vec reject_vec = vec_exp(vec_max(vec_all(reject) - top, lowest));
     memcpy(reject_power, &reject_vec, sizeof reject_power);
-    const vec total = vec_all(vec_sum(sum) + reject_power[0]);
+    const vec total = vec_all(sum_parts(parts) + reject_power[0]);
     for (int i = 0; i < CELL_PIXELS; i += LANES)
         vec_store(powers + i, vec_load(powers + i) / total);
     for (int y = 0; y < CELL; y++)
@@ -105,13 +108,15 @@ static void score_head(const lns_score_head *head, size_t first, size_t end) {
 
 /* Adds the bias and divides by the Euclidean length, which is never taken below 1e-12. */
 INLINE void finish_descriptor(const float *in, const float *bias, float *out) {
-    vec squares = vec_all(0.0f);
+    vec squares[PART_VECS];
+    for (int p = 0; p < PART_VECS; p++)
+        squares[p] = vec_all(0.0f);
     for (int i = 0; i < DESCRIPTOR_OUTPUTS; i += LANES) {
         const vec x = vec_load(in + i) + vec_load(bias + i);
         vec_store(out + i, x);
-        squares = vec_fma(x, x, squares);
+        squares[i / LANES % PART_VECS] = vec_fma(x, x, squares[i / LANES % PART_VECS]);
     }
-    const float length = __builtin_sqrtf(vec_sum(squares));
+    const float length = __builtin_sqrtf(sum_parts(squares));
     const vec divisor = vec_all(length > 1e-12f ? length : 1e-12f);
     for (int i = 0; i < DESCRIPTOR_OUTPUTS; i += LANES)
         vec_store(out + i, vec_load(out + i) / divisor);

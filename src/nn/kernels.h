@@ -7,7 +7,8 @@
  * 3 x 3 layers use Winograd's minimal filtering F(4x4, 3x3): a tile of 6 x 6 inputs gives 4 x 4 outputs with 36 instead of
  * 144 products (A. Lavin, S. Gray, "Fast Algorithms for Convolutional Neural Networks", 2015). The interpolation points
  * are 0, +-sqrt(1/2), +-sqrt(2) and infinity: their transforms have the smallest rounding errors of the usual choices.
- * Every output is the same sum in the same order, whichever block or thread computes it. */
+ * Every output is the same sum in the same order, whichever block or thread computes it, and in every kernel set; sets
+ * with fused multiply-add (AVX2, AVX-512, NEON) give the same bits. */
 #ifndef LENSING_NN_KERNELS_H
 #define LENSING_NN_KERNELS_H
 

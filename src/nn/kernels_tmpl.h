@@ -19,10 +19,15 @@ INLINE void vec_store(float *p, vec x) {
     *(vec *)__builtin_assume_aligned(p, 4 * LANES) = x;
 }
 
-INLINE float vec_sum(vec x) {
-    float lanes[LANES];
-    memcpy(lanes, &x, sizeof lanes);
-    for (int width = LANES / 2; width > 0; width /= 2)
+/* Sums over channels are kept in 16 parts whatever the width of the registers, and the parts are added in a fixed order:
+ * kernel sets with fused multiply-add then agree to the last bit. */
+#define PARTS 16
+#define PART_VECS (PARTS / LANES)
+
+INLINE float sum_parts(const vec *parts) {
+    float lanes[PARTS];
+    memcpy(lanes, parts, sizeof lanes);
+    for (int width = PARTS / 2; width > 0; width /= 2)
         for (int i = 0; i < width; i++)
             lanes[i] += lanes[i + width];
     return lanes[0];

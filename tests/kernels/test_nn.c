@@ -135,7 +135,31 @@ static float *pack_layer(const layer_data *d, const lns_nn_kernels *kernels) {
     return packed;
 }
 
-static void check_layer(const layer_data *d, const lns_nn_kernels *kernels) {
+/* Kernel sets with fused multiply-add round alike: the first one's result is kept and must be met by the others. */
+typedef struct fused_result {
+    float *values; /* NULL: none so far */
+    size_t count;
+} fused_result;
+
+static void check_same_bits(fused_result *fused, int level, const float *values, size_t count) {
+    if (level == LNS_CPU_C)
+        return;
+    if (fused->values == NULL) {
+        fused->values = malloc(count * sizeof *values);
+        fused->count = count;
+        memcpy(fused->values, values, count * sizeof *values);
+    }
+    assert_int_equal(fused->count, count);
+    assert_memory_equal(fused->values, values, count * sizeof *values);
+}
+
+static void forget(fused_result *fused) {
+    free(fused->values);
+    fused->values = NULL;
+}
+
+static void check_layer(const layer_data *d, int level, fused_result *fused) {
+    const lns_nn_kernels *kernels = lns_nn_kernels_for((lns_cpu_level)level);
     const layer_case *s = &d->shape;
     const int step = s->pool ? 2 : 1;
     const size_t out_height = (size_t)(s->height / step), out_width = (size_t)(s->width / step);
@@ -169,6 +193,7 @@ static void check_layer(const layer_data *d, const lns_nn_kernels *kernels) {
     assert_true(worst <= 1e-6 * d->bound);
     for (size_t i = 0; i < guard; i++)
         assert_true(buffer[i] == -7.0f && buffer[guard + count + i] == -7.0f);
+    check_same_bits(fused, level, buffer + guard, count);
     lns_aligned_free(scratch);
     lns_aligned_free(buffer);
     lns_aligned_free(packed);
@@ -185,8 +210,10 @@ static void conv3x3_equals_plain_loops(void **state) {
     random_state = 1;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         layer_data d = make_layer(cases[i]);
+        fused_result fused = {NULL, 0};
         for (int level = LNS_CPU_C; level <= (int)lns_cpu_best_level(); level++)
-            check_layer(&d, lns_nn_kernels_for((lns_cpu_level)level));
+            check_layer(&d, level, &fused);
+        forget(&fused);
         free_layer(&d);
     }
 }
@@ -214,7 +241,8 @@ static float *make_head_inputs(void) {
     return input;
 }
 
-static void check_scores(const lns_nn_kernels *kernels, const float *input, const float *weights, const float *bias) {
+static void check_scores(int level, const float *input, const float *weights, const float *bias, fused_result *fused) {
+    const lns_nn_kernels *kernels = lns_nn_kernels_for((lns_cpu_level)level);
     float *packed = zeros(64 * LNS_HEAD_INPUTS), *scores = zeros(CELLS * 64);
     kernels->pack_conv1x1(weights, 64, LNS_HEAD_INPUTS, packed);
     const lns_score_head head = {
@@ -242,12 +270,14 @@ static void check_scores(const lns_nn_kernels *kernels, const float *input, cons
     }
     print_message("  %-6s scores: relative error %.2e\n", kernels->name, worst);
     assert_true(worst < 2e-4); /* logits up to 500 with 24 bits: 3e-5, times the terms of the sum */
+    check_same_bits(fused, level, scores, CELLS * 64);
     lns_aligned_free(packed);
     lns_aligned_free(scores);
 }
 
-static void check_descriptors(const lns_nn_kernels *kernels, const float *input, const float *weights,
-                              const float *bias) {
+static void check_descriptors(int level, const float *input, const float *weights, const float *bias,
+                              fused_result *fused) {
+    const lns_nn_kernels *kernels = lns_nn_kernels_for((lns_cpu_level)level);
     float *packed = zeros(256 * LNS_HEAD_INPUTS), *descriptors = zeros(CELLS * 256);
     kernels->pack_conv1x1(weights, 256, LNS_HEAD_INPUTS, packed);
     const lns_descriptor_head head = {input, STRIDE, packed, bias, descriptors};
@@ -267,6 +297,7 @@ static void check_descriptors(const lns_nn_kernels *kernels, const float *input,
     }
     print_message("  %-6s descriptors: error %.2e\n", kernels->name, worst);
     assert_true(worst < 1e-6);
+    check_same_bits(fused, level, descriptors, CELLS * 256);
     lns_aligned_free(packed);
     lns_aligned_free(descriptors);
 }
@@ -276,11 +307,13 @@ static void heads_equal_plain_loops(void **state) {
     random_state = 2;
     float *input = make_head_inputs();
     float *weights = random_array(256 * LNS_HEAD_INPUTS, 0.3), *bias = random_array(256, 1);
+    fused_result scores = {NULL, 0}, descriptors = {NULL, 0};
     for (int level = LNS_CPU_C; level <= (int)lns_cpu_best_level(); level++) {
-        const lns_nn_kernels *kernels = lns_nn_kernels_for((lns_cpu_level)level);
-        check_scores(kernels, input, weights, bias);
-        check_descriptors(kernels, input, weights, bias);
+        check_scores(level, input, weights, bias, &scores);
+        check_descriptors(level, input, weights, bias, &descriptors);
     }
+    forget(&scores);
+    forget(&descriptors);
     lns_aligned_free(input);
     lns_aligned_free(weights);
     lns_aligned_free(bias);
