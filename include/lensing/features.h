@@ -135,8 +135,8 @@ LNS_API void lns_matches_close(lns_matches **matches);
 
 /* ---- Pictures ----------------------------------------------------------------------------------- */
 
-/** PNG of the plane in gray with a circle for every keypoint, larger and warmer for a higher score. A plane whose longer
- * side is above 2560 pixels is drawn smaller, with that side at 2560. @param png receives a buffer; free it with
+/** PNG of the plane in gray with a circle for every keypoint, larger and warmer for a higher score. A plane whose
+ * longer side is above 2560 pixels is drawn smaller, with that side at 2560. @param png receives a buffer; free it with
  * lns_buffer_free(). */
 LNS_API lns_status lns_draw_keypoints(const lns_plane *plane, const lns_features *features, void **png, size_t *size);
 
