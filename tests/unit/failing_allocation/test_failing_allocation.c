@@ -18,7 +18,7 @@
 #include <lensing/lensing.h>
 
 #include "base/memory.h"
-#include "synthetic_weights.h"
+#include "synthetic_file.h"
 
 #define WIDTH 96
 #define HEIGHT 64
@@ -41,56 +41,6 @@ typedef struct scene {
 
 /* One step frees all that it makes, also on error. */
 typedef lns_status (*step)(const scene *s);
-
-static const char *const layer_names[LNS_CONV_COUNT] = {
-    "encoder.conv_blocks.0.conv_a",  "encoder.conv_blocks.0.conv_b",         "encoder.conv_blocks.1.conv_a",
-    "encoder.conv_blocks.1.conv_b",  "encoder.conv_blocks.2.conv_a",         "encoder.conv_blocks.2.conv_b",
-    "encoder.conv_blocks.3.conv_a",  "encoder.conv_blocks.3.conv_b",         "keypoint_decoder.conv_score_a",
-    "keypoint_decoder.conv_score_b", "descriptor_decoder.conv_descriptor_a", "descriptor_decoder.conv_descriptor_b",
-};
-
-static size_t weight_count(const lns_conv_weights *conv) {
-    return (size_t)conv->outputs * (size_t)conv->inputs * (size_t)conv->kernel * (size_t)conv->kernel;
-}
-
-/* The header of a safetensors file: {"name": {"dtype": ..., "shape": [...], "data_offsets": [begin, end]}, ...} */
-static void write_header(FILE *text, const lns_superpoint_weights *weights) {
-    size_t offset = 0;
-    for (int i = 0; i < LNS_CONV_COUNT; i++) {
-        const lns_conv_weights *conv = &weights->conv[i];
-        const size_t bias = offset + weight_count(conv) * sizeof(float);
-        const size_t end = bias + (size_t)conv->outputs * sizeof(float);
-        fprintf(text,
-                "%s\"%s.weight\":{\"dtype\":\"F32\",\"shape\":[%d,%d,%d,%d],\"data_offsets\":[%zu,%zu]},"
-                "\"%s.bias\":{\"dtype\":\"F32\",\"shape\":[%d],\"data_offsets\":[%zu,%zu]}",
-                i == 0 ? "{" : ",", layer_names[i], conv->outputs, conv->inputs, conv->kernel, conv->kernel, offset,
-                bias, layer_names[i], conv->outputs, bias, end);
-        offset = end;
-    }
-    fputc('}', text);
-}
-
-static int write_weights(const char *path) {
-    lns_superpoint_weights *weights = synthetic_weights_make();
-    char *header = NULL;
-    size_t size = 0;
-    FILE *text = open_memstream(&header, &size);
-    FILE *file = fopen(path, "wb");
-    assert_true(weights != NULL && text != NULL && file != NULL);
-    write_header(text, weights);
-    fclose(text);
-    const uint64_t length = size;
-    for (int i = 0; i < 8; i++)
-        fputc((int)(length >> (8 * i) & 255), file);
-    fwrite(header, 1, size, file);
-    for (int i = 0; i < LNS_CONV_COUNT; i++) {
-        fwrite(weights->conv[i].weight, sizeof(float), weight_count(&weights->conv[i]), file);
-        fwrite(weights->conv[i].bias, sizeof(float), (size_t)weights->conv[i].outputs, file);
-    }
-    free(header);
-    synthetic_weights_free(weights);
-    return fclose(file);
-}
 
 static int same_features(const lns_features *a, const lns_features *b) {
     return a->count == b->count && memcmp(a->keypoints, b->keypoints, 2 * a->count * sizeof(float)) == 0 &&
@@ -310,7 +260,7 @@ static int set_up(void **state) {
     snprintf(s.output, sizeof s.output, "%s/output", s.folder);
     fill_pixels(&s);
     *state = &s;
-    if (write_weights(s.weights) == 0 && open_model(&s, &s.model) == LNS_OK &&
+    if (synthetic_file_write(s.weights) == 0 && open_model(&s, &s.model) == LNS_OK &&
         lns_plane_decode(s.pgm, s.pgm_size, NULL, &s.plane) == LNS_OK &&
         lns_superpoint_detect_plane(s.model, s.plane, NULL, &s.features) == LNS_OK &&
         lns_match_features(s.features, s.features, NULL, &s.matches) == LNS_OK &&
