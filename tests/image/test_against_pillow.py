@@ -9,6 +9,7 @@ import os
 import random
 import struct
 import subprocess
+import sys
 import warnings
 import zlib
 from pathlib import Path
@@ -63,6 +64,14 @@ class Decoder:
 @pytest.fixture(scope="session")
 def decoder_program(build_dir):
     return build_dir / "tests" / "image" / "decode_plane"
+
+
+@pytest.fixture
+def plain_decoder_program(decoder_program):
+    """The program without sanitizers, whose memory says nothing."""
+    if b"__asan_init" in decoder_program.read_bytes():
+        pytest.skip("memory is not measured in a build with sanitizers")
+    return decoder_program
 
 
 @pytest.fixture
@@ -355,8 +364,8 @@ def png_files():
             files.append((f"{name} {data} behind", png(9, 9, 8, 2, 0, after=[(name, data)])))
     for pieces in (2, 3, 50):
         files.append((f"{pieces} IDAT", png(40, 30, 8, 6, pieces=pieces)))
-    files.append(("large pieces", png(700, 400, 8, 6, pixels=os.urandom(400 * 2801).replace(b"\x05", b"\0") and b"".join(
-        b"\0" + random.randbytes(2800) for _ in range(400)), level=0)))
+    files.append(("large pieces", png(700, 400, 8, 6, level=0, pixels=b"".join(
+        b"\0" + random.randbytes(2800) for _ in range(400)))))
     rows = png_pixels(10, 8, 8, 2, 0)
     for cut in (0, 1, 30, 31, 62, 100, 247):
         files.append((f"data ends cleanly after {cut}", png(10, 8, 8, 2, pixels=rows[:cut])))
@@ -975,20 +984,20 @@ BOMBS = {
 
 
 @pytest.mark.parametrize("kind", BOMBS)
-def test_bombs_are_refused_by_default(decoder_program, tmp_path, kind):
+def test_bombs_are_refused_by_default(plain_decoder_program, tmp_path, kind):
     path = tmp_path / "bomb"
     path.write_bytes(BOMBS[kind]())
-    result = subprocess.run(["/usr/bin/env", "bash", "-c", 'ulimit -v 400000; exec "$0" "$1"', decoder_program, path],
+    result = subprocess.run(["/usr/bin/env", "bash", "-c", 'ulimit -v 400000; exec "$0" "$1"', plain_decoder_program, path],
                             capture_output=True, text=True, timeout=10)
     assert result.returncode == 1 and result.stderr.startswith("limit: "), result.stderr
 
 
-def test_text_bombs_take_no_memory(decoder_program, tmp_path):
+def test_text_bombs_take_no_memory(plain_decoder_program, tmp_path):
     """Chunks that would inflate to 256 MB are not inflated."""
     bomb = zlib.compress(bytes(1 << 28), 9)
     path = tmp_path / "bomb.png"
     path.write_bytes(png(9, 9, 8, 2, 0, [(b"zTXt", b"k\0\0" + bomb), (b"iCCP", b"k\0\0" + bomb)]))
-    assert peak_memory(decoder_program, path) < 60e6
+    assert peak_memory(plain_decoder_program, path) < 60e6
 
 
 def test_scan_bombs_are_refused(decoder_program, tmp_path):
@@ -1004,8 +1013,6 @@ def peak_memory(program, path):
     """Largest resident size of one decoding, bytes."""
     code = ("import resource, subprocess, sys; subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL, check=True);"
             "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024)")
-    import sys
-
     return int(subprocess.run([sys.executable, "-c", code, program, path], capture_output=True, text=True, check=True).stdout)
 
 
@@ -1014,11 +1021,11 @@ def peak_memory(program, path):
     ("12 megapixels", (4000, 3000), "PNG", {}),
     ("flat, 100 megapixels", (10000, 10000), "PNG", {}),
 ])
-def test_memory_is_one_plane(decoder_program, tmp_path, name, image, kind, options):
+def test_memory_is_one_plane(plain_decoder_program, tmp_path, name, image, kind, options):
     path = tmp_path / "large"
     Image.new("RGB", image, (10, 200, 30)).save(path, kind, **options)
     plane = image[0] * image[1]
-    assert peak_memory(decoder_program, path) < plane + path.stat().st_size + 20e6
+    assert peak_memory(plain_decoder_program, path) < plane + path.stat().st_size + 20e6
 
 
 def test_messages(decoder_program, tmp_path):
