@@ -29,12 +29,13 @@ typedef struct lns_weights_location {
 /** Finds weights without touching the network.
  *
  * @param weights a folder with config.json and model.safetensors, a .safetensors file, or a repository id with optional
- * "@revision" in the Hugging Face cache. NULL or "": the environment decides: SP_WEIGHTS_DIR (a folder), else HF_MODEL
- * (folder, file or repository id; empty counts as unset) with TT_WEIGHTS_REVISION (a commit id; empty = default branch),
- * else ::LNS_DEFAULT_REPOSITORY.
+ * "@revision" in the Hugging Face cache. What exists as a folder or file, starts with "/", "." or "~", or ends with
+ * ".safetensors" is a path. A lone file is used without the config.json beside it. NULL or "": the environment decides:
+ * SP_WEIGHTS_DIR (a folder), else HF_MODEL (folder, file or repository id; empty counts as unset) with
+ * TT_WEIGHTS_REVISION (a commit id; empty = default branch), else ::LNS_DEFAULT_REPOSITORY.
  *
- * Cache: HF_HUB_CACHE, else HF_HOME/hub, else ~/.cache/huggingface/hub, in the layout
- * models--ORG--NAME/{refs/NAME, snapshots/COMMIT/FILE}. A commit id is looked up in snapshots directly.
+ * Cache: HF_HUB_CACHE, else HF_HOME/hub, else ~/.cache/huggingface/hub (XDG_CACHE_HOME stands for ~/.cache), in the
+ * layout models--ORG--NAME/{refs/NAME, snapshots/COMMIT/FILE}. A commit id is looked up in snapshots directly.
  *
  * @return ::LNS_ERROR_WEIGHTS with a message that names what was looked for, where, and how to get it. */
 LNS_API lns_status lns_weights_locate(const char *weights, lns_weights_location **location);
@@ -58,9 +59,10 @@ typedef struct lns_fetch_options {
 LNS_API void lns_fetch_options_init(lns_fetch_options *options);
 
 /** Downloads config.json and model.safetensors of a repository into the Hugging Face cache, in its layout. Files that
- * are there already are not loaded again; a broken-off download resumes; sizes and SHA-256 checksums are checked; a file
- * appears under its name only when complete. HF_ENDPOINT (default https://huggingface.co) names the server, HF_TOKEN is
- * sent to it, HF_HUB_OFFLINE refuses. @param location receives what lns_weights_locate() would find now; may be NULL. */
+ * are there already are not loaded again; a broken-off download resumes; sizes and SHA-256 checksums are checked; a
+ * file appears under its name only when complete. HF_ENDPOINT (default https://huggingface.co) names the server,
+ * HF_TOKEN is sent to it, HF_HUB_OFFLINE refuses. @param location receives what lns_weights_locate() would find now;
+ * may be NULL. */
 LNS_API lns_status lns_weights_fetch(const lns_fetch_options *options, lns_weights_location **location);
 
 #ifdef __cplusplus

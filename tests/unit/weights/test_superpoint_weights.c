@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -311,6 +312,56 @@ static void configs(void **state) {
     free(file.data);
 }
 
+static void write_file(const char *path, const void *data, size_t size) {
+    FILE *file = fopen(path, "wb");
+    assert_non_null(file);
+    assert_int_equal(fwrite(data, 1, size, file), size);
+    fclose(file);
+}
+
+static void files_of_a_location(void **state) {
+    (void)state;
+    char folder[] = "/tmp/lensing-weights-XXXXXX";
+    char safetensors[64];
+    char config[64];
+    assert_non_null(mkdtemp(folder));
+    snprintf(safetensors, sizeof safetensors, "%s/model.safetensors", folder);
+    snprintf(config, sizeof config, "%s/config.json", folder);
+    bytes file = make(&(recipe){.dtype = "F16"});
+    write_file(safetensors, file.data, file.size);
+    write_file(config, "{\"border_removal_distance\":9}", 29);
+
+    lns_superpoint_weights *weights;
+    lns_weights_location location = {.safetensors = safetensors, .config = config, .repository = folder};
+    assert_int_equal(lns_superpoint_weights_load(&location, &weights), LNS_OK);
+    check_values(weights);
+    assert_int_equal(weights->border_removal_distance, 9);
+    assert_string_equal(weights->license, "not stated in the file");
+    lns_superpoint_weights_close(&weights);
+
+    location = (lns_weights_location){.safetensors = safetensors, .repository = (char[]){LNS_DEFAULT_REPOSITORY}};
+    assert_int_equal(lns_superpoint_weights_load(&location, &weights), LNS_OK);
+    assert_int_equal(weights->border_removal_distance, 4);
+    assert_string_equal(weights->license, "Magic Leap: academic or non-profit noncommercial research use only");
+    lns_superpoint_weights_close(&weights);
+
+    write_file(config, "[]", 2);
+    location.config = config;
+    assert_int_equal(lns_superpoint_weights_load(&location, &weights), LNS_ERROR_CORRUPT);
+    assert_non_null(strstr(lns_error_message(), config));
+    unlink(config);
+    assert_int_equal(lns_superpoint_weights_load(&location, &weights), LNS_ERROR_IO);
+    location.config = NULL;
+    write_file(safetensors, "", 0);
+    assert_int_equal(lns_superpoint_weights_load(&location, &weights), LNS_ERROR_CORRUPT);
+    assert_non_null(strstr(lns_error_message(), safetensors));
+    assert_null(weights);
+    unlink(safetensors);
+    assert_int_equal(lns_superpoint_weights_load(&location, &weights), LNS_ERROR_IO);
+    rmdir(folder);
+    free(file.data);
+}
+
 static void failing_allocations(void **state) {
     (void)state;
     bytes file = make(&(recipe){0});
@@ -331,7 +382,7 @@ static void failing_allocations(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(good_files), cmocka_unit_test(wrong_tensors),       cmocka_unit_test(licenses),
-        cmocka_unit_test(configs),    cmocka_unit_test(failing_allocations),
+        cmocka_unit_test(configs),    cmocka_unit_test(files_of_a_location), cmocka_unit_test(failing_allocations),
     };
     return cmocka_run_group_tests_name("superpoint_weights", tests, NULL, NULL);
 }
