@@ -5,7 +5,7 @@
 cd "$root"
 
 scripts/install-deps.sh --test
-scripts/build.sh build-asan -Db_sanitize=address,undefined -Db_lundef=false
+scripts/build.sh build-asan -Db_sanitize=address,undefined -Db_lundef=false -Doptimization=1
 scripts/venv.sh
 LENSING_MUTATIONS=${LENSING_MUTATIONS:-20000} \
     build/venv/bin/python -m pytest tests/robustness -s -ra -p no:cacheprovider

@@ -49,6 +49,6 @@ NINJA=$(find_ninja)
 export NINJA
 run 'C tests' build/meson-logs/testlog.json c_tests build
 run 'C tests with sanitizers' build-asan/meson-logs/testlog.json c_tests build-asan \
-    -Db_sanitize=address,undefined -Db_lundef=false
+    -Db_sanitize=address,undefined -Db_lundef=false -Doptimization=1
 run 'Python tests' "$results/pytest.xml" python_tests
 finish

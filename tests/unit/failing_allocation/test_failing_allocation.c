@@ -72,20 +72,15 @@ static lns_status check_detected(const scene *s, lns_status status, lns_features
     return status;
 }
 
-static lns_status step_detect_encoded(const scene *s) {
-    lns_features *features;
-    const lns_status status = lns_superpoint_detect_encoded(s->model, s->pgm, s->pgm_size, NULL, &features);
-    return check_detected(s, status, features);
+static lns_status step_plane_from_pixels(const scene *s) {
+    lns_plane *plane;
+    const lns_status status = lns_plane_from_pixels(s->pixels, WIDTH, HEIGHT, 0, LNS_PIXEL_GRAY8, &plane);
+    assert_true((status == LNS_OK) == (plane != NULL));
+    lns_plane_close(&plane);
+    return status;
 }
 
-static lns_status step_detect_pixels(const scene *s) {
-    lns_features *features;
-    const lns_status status =
-        lns_superpoint_detect_pixels(s->model, s->pixels, WIDTH, HEIGHT, 0, LNS_PIXEL_GRAY8, NULL, &features);
-    return check_detected(s, status, features);
-}
-
-/* The first detection of a model also allocates what later ones find there. */
+/* A new model each time: its first detection also allocates what later ones find there. */
 static lns_status step_open_and_detect(const scene *s) {
     lns_superpoint *model;
     lns_status status = open_model(s, &model);
@@ -228,8 +223,7 @@ static void fail_each_allocation(const scene *s, step run) {
     }
 TEST(open)
 TEST(open_and_detect)
-TEST(detect_encoded)
-TEST(detect_pixels)
+TEST(plane_from_pixels)
 TEST(copy)
 TEST(decode_png)
 TEST(resize)
@@ -293,8 +287,7 @@ int main(void) {
         cmocka_unit_test(test_scene_has_keypoints),
         cmocka_unit_test(test_open),
         cmocka_unit_test(test_open_and_detect),
-        cmocka_unit_test(test_detect_encoded),
-        cmocka_unit_test(test_detect_pixels),
+        cmocka_unit_test(test_plane_from_pixels),
         cmocka_unit_test(test_copy),
         cmocka_unit_test(test_decode_png),
         cmocka_unit_test(test_resize),
