@@ -143,14 +143,16 @@ static lns_status choose_layout(reader *self) {
     case RLE4:
         return self->kind == LAYOUT_INDEX
                    ? LNS_OK
-                   : lns_fail(LNS_ERROR_FORMAT, "BMP with run lengths and %d bits a pixel is not supported", self->bits);
+                   : lns_fail(LNS_ERROR_FORMAT, "BMP with run lengths and %d bits a pixel is not supported",
+                              self->bits);
     default:
         return lns_fail(LNS_ERROR_FORMAT, "BMP with compression %d is not supported", self->compression);
     }
 }
 
 /* Whether colour i is gray i, for all of them, or black and white where there are two. Such a palette is no palette to
- * Pillow: samples are then read as gray of 8 bits, or of 1 bit when there are no more than two, whatever the header says. */
+ * Pillow: samples are then read as gray of 8 bits, or of 1 bit when there are no more than two, whatever the header
+ * says. */
 static int is_gray_ramp(const reader *self, const uint8_t *palette, size_t size) {
     for (uint32_t i = 0; i < self->colours; i++) {
         const uint8_t value = self->colours == 2 ? (uint8_t)(i * 255) : (uint8_t)i;
@@ -354,6 +356,5 @@ lns_status lns_decode_bmp(const lns_image_source *source, lns_plane **plane) {
         status = read_palette(&self);
     if (status != LNS_OK)
         return status;
-    return self.compression == RLE8 || self.compression == RLE4 ? decode_runs(&self, plane)
-                                                                : decode_rows(&self, plane);
+    return self.compression == RLE8 || self.compression == RLE4 ? decode_runs(&self, plane) : decode_rows(&self, plane);
 }

@@ -20,8 +20,7 @@ lns_status lns_check_image_size(const lns_image_source *source, const char *form
     if (width == 0 || height == 0)
         return lns_fail(LNS_ERROR_CORRUPT, "damaged %s: its header says %llu x %llu pixels", format,
                         (unsigned long long)width, (unsigned long long)height);
-    if (width > UINT32_MAX || height > UINT32_MAX ||
-        (source->max_pixels != 0 && width > source->max_pixels / height))
+    if (width > UINT32_MAX || height > UINT32_MAX || (source->max_pixels != 0 && width > source->max_pixels / height))
         return lns_fail(LNS_ERROR_LIMIT, "%s of %llu x %llu pixels is larger than the limit of %llu pixels", format,
                         (unsigned long long)width, (unsigned long long)height, (unsigned long long)source->max_pixels);
     return LNS_OK;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The first frame of a GIF. An own reader, because what to make of damage, of missing colours and of the area around the
- * frame is decided as in Pillow, and only one channel is wanted. */
+/* The first frame of a GIF. An own reader, because what to make of damage, of missing colours and of the area around
+ * the frame is decided as in Pillow, and only one channel is wanted. */
 #include <string.h>
 
 #include "base/error.h"
@@ -8,13 +8,7 @@
 #include "image/decoder.h"
 #include "image/to_plane.h"
 
-enum {
-    CODE_BITS = 12,
-    CODES = 1 << CODE_BITS,
-    GRAPHIC_CONTROL = 249,
-    COMMENT = 254,
-    APPLICATION = 255
-};
+enum { CODE_BITS = 12, CODES = 1 << CODE_BITS, GRAPHIC_CONTROL = 249, COMMENT = 254, APPLICATION = 255 };
 
 typedef struct palette {
     int is_needed; /* 0: the colours are the numbers themselves */
@@ -167,7 +161,7 @@ static lns_status read_front(reader *self) {
 typedef struct expander {
     reader *file;
     lns_plane *plane;
-    uint32_t bits;   /* read but not used */
+    uint32_t bits; /* read but not used */
     int bit_count;
     size_t block_left;
     uint32_t column, row;

@@ -124,13 +124,12 @@ static void read_header(reader *self) {
     } while (found == JPEG_HEADER_TABLES_ONLY);
     if (found != JPEG_HEADER_OK)
         leave(self, lns_fail_truncated("JPEG"));
-    const lns_status status =
-        lns_check_image_size(self->source, "JPEG", decoder->image_width, decoder->image_height);
+    const lns_status status = lns_check_image_size(self->source, "JPEG", decoder->image_width, decoder->image_height);
     if (status != LNS_OK)
         leave(self, status);
     if (decoder->data_precision != 8)
-        leave(self, lns_fail(LNS_ERROR_FORMAT, "JPEG with %d bits a sample is not supported; 8 is",
-                             decoder->data_precision));
+        leave(self,
+              lns_fail(LNS_ERROR_FORMAT, "JPEG with %d bits a sample is not supported; 8 is", decoder->data_precision));
     if (decoder->num_components != 1 && decoder->num_components != 3 && decoder->num_components != 4)
         leave(self, lns_fail(LNS_ERROR_FORMAT, "JPEG with %d components is not supported; 1, 3 and 4 are",
                              decoder->num_components));
@@ -162,16 +161,16 @@ static void make_scratch(reader *self, size_t size) {
 
 /* The first component is written into the plane, Cr into `cr` below one row kept from the strip before. */
 typedef struct strips {
-    uint32_t rows;       /* rows of the plane in one strip */
-    uint32_t cr_rows;    /* rows of Cr in one strip */
-    size_t cr_stride;    /* bytes from one row of Cr to the next; 0: R is the first component itself */
-    uint32_t cr_width;   /* size of Cr */
+    uint32_t rows;     /* rows of the plane in one strip */
+    uint32_t cr_rows;  /* rows of Cr in one strip */
+    size_t cr_stride;  /* bytes from one row of Cr to the next; 0: R is the first component itself */
+    uint32_t cr_width; /* size of Cr */
     uint32_t cr_height;
-    int wide, tall;      /* 1 or 2: pixels a sample of Cr */
-    uint8_t *cr;         /* (1 + cr_rows) x cr_stride */
-    uint8_t *surplus;    /* a row for what lies below the picture */
-    uint16_t *sums;      /* scratch of the upsampling */
-    uint8_t *full;       /* one row of Cr, upsampled */
+    int wide, tall;   /* 1 or 2: pixels a sample of Cr */
+    uint8_t *cr;      /* (1 + cr_rows) x cr_stride */
+    uint8_t *surplus; /* a row for what lies below the picture */
+    uint16_t *sums;   /* scratch of the upsampling */
+    uint8_t *full;    /* one row of Cr, upsampled */
 } strips;
 
 static int is_plain_first_component(const reader *self) {
@@ -233,8 +232,9 @@ static void read_strip(reader *self, const strips *work, uint32_t top) {
     JSAMPROW rows[3][ROWS_LIMIT];
     JSAMPARRAY components[3] = {rows[0], rows[1], rows[2]};
     for (uint32_t i = 0; i < ROWS_LIMIT; i++) {
-        rows[0][i] = i < work->rows && top + i < self->plane->height ? self->plane->data + (top + i) * self->plane->stride
-                                                                     : work->surplus;
+        rows[0][i] = i < work->rows && top + i < self->plane->height
+                         ? self->plane->data + (top + i) * self->plane->stride
+                         : work->surplus;
         rows[1][i] = work->surplus; /* never written: the component is not needed */
         rows[2][i] = i < work->cr_rows ? work->cr + (1 + i) * work->cr_stride : work->surplus;
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* PNG through zlib alone. Two things are gained over libpng: which damage is an error is decided as in Pillow (checksums
- * count before the first IDAT and are ignored after it, data may end early between two rows, and so on), and filters are
- * undone for the bytes of the wanted channel only, which is possible because no filter mixes channels. */
+/* PNG through zlib alone. Two things are gained over libpng: which damage is an error is decided as in Pillow
+ * (checksums count before the first IDAT and are ignored after it, data may end early between two rows, and so on), and
+ * filters are undone for the bytes of the wanted channel only, which is possible because no filter mixes channels. */
 #include <limits.h>
 #include <string.h>
 
@@ -38,7 +38,6 @@ typedef struct reader {
     uint32_t width, height;
     int depth, colour, interlaced;
     uint8_t palette[256];
-    uint32_t palette_size;
     int has_frame; /* an fcTL says that the picture covers a part of the canvas only */
     uint32_t frame_x, frame_y, frame_width, frame_height;
     int64_t frame_sequence;
@@ -79,7 +78,7 @@ static void skip(reader *self, size_t count) {
 
 static lns_status read_header(reader *self, const chunk *header) {
     static const uint8_t depths[] = {
-        [COLOUR_GRAY] = 1 | 2 | 4 | 8 | 16, [COLOUR_RGB] = 8 | 16,      [COLOUR_PALETTE] = 1 | 2 | 4 | 8,
+        [COLOUR_GRAY] = 1 | 2 | 4 | 8 | 16, [COLOUR_RGB] = 8 | 16,       [COLOUR_PALETTE] = 1 | 2 | 4 | 8,
         [COLOUR_GRAY_ALPHA] = 8 | 16,       [COLOUR_RGB_ALPHA] = 8 | 16,
     };
     const uint8_t *data = header->data;
@@ -109,7 +108,13 @@ static lns_status read_palette(reader *self, const chunk *palette) {
         return lns_fail_damaged("PNG", "more than 256 colours in the palette");
     memset(self->palette, 0, sizeof self->palette);
     lns_take_channel(self->palette, palette->data, count, 3);
-    self->palette_size = count;
+    return LNS_OK;
+}
+
+static lns_status check_frame(const reader *self) {
+    if ((uint64_t)self->frame_x + self->frame_width > self->width ||
+        (uint64_t)self->frame_y + self->frame_height > self->height)
+        return lns_fail_damaged("PNG", "an animation frame larger than the picture");
     return LNS_OK;
 }
 
@@ -123,14 +128,12 @@ static lns_status read_frame_control(reader *self, const chunk *control) {
     self->frame_x = lns_read_be32(data + 12);
     self->frame_y = lns_read_be32(data + 16);
     self->has_frame = 1;
-    if ((uint64_t)self->frame_x + self->frame_width > self->width ||
-        (uint64_t)self->frame_y + self->frame_height > self->height)
-        return lns_fail_damaged("PNG", "an animation frame larger than the picture");
-    return LNS_OK;
+    return check_frame(self);
 }
 
 static lns_status read_frame_data(reader *self, const chunk *data) {
-    if (data->length < 4 || self->frame_sequence < 0 || lns_read_be32(data->data) != (uint64_t)(self->frame_sequence + 1))
+    if (data->length < 4 || self->frame_sequence < 0 ||
+        lns_read_be32(data->data) != (uint64_t)(self->frame_sequence + 1))
         return lns_fail_damaged("PNG", "animation frames out of order");
     self->frame_sequence++;
     return LNS_OK;
@@ -223,11 +226,11 @@ static lns_status read_front(reader *self) {
         self->frame_width = self->width;
         self->frame_height = self->height;
     }
-    return LNS_OK;
+    return check_frame(self); /* once more: another IHDR may have come after the fcTL */
 }
 
-/* The chunks after the pixels, from within the last chunk of pixels on: nothing is taken from them, but a file that ends
- * within one of them is truncated. */
+/* The chunks after the pixels, from within the last chunk of pixels on: nothing is taken from them, but a file that
+ * ends within one of them is truncated. */
 static lns_status read_back(reader *self, size_t data_left) {
     skip(self, data_left);
     for (;;) {
@@ -312,9 +315,9 @@ typedef struct pixels {
     int done;
     uint8_t table[256]; /* from samples to R, where it is not R itself */
     int has_table;
-    uint8_t *row[2][2];  /* undone rows, this and the one before: [which][byte] */
+    uint8_t *row[2][2]; /* undone rows, this and the one before: [which][byte] */
     int current;
-    uint8_t *spread;     /* one row of R before it is spread over the columns of a pass */
+    uint8_t *spread; /* one row of R before it is spread over the columns of a pass */
     uint8_t *inflated;
     size_t inflated_size;
     uint8_t *memory;

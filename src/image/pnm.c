@@ -77,8 +77,8 @@ static lns_status read_header(reader *self) {
     if (status == LNS_OK && !self->is_bitmap)
         status = read_number(self, &self->highest);
     if (status == LNS_OK && (self->highest == 0 || self->highest > 65535))
-        status = lns_fail(LNS_ERROR_CORRUPT, "damaged PNM: the highest value is %u; it must be 1..65535",
-                          self->highest);
+        status =
+            lns_fail(LNS_ERROR_CORRUPT, "damaged PNM: the highest value is %u; it must be 1..65535", self->highest);
     return status;
 }
 

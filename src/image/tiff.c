@@ -31,17 +31,17 @@ enum {
 
 /* How the bytes of a row, as libtiff gives them, become R. */
 typedef enum layout {
-    LAYOUT_TABLE,        /* one sample of up to 8 bits through a table */
-    LAYOUT_BYTE,         /* one byte of each pixel */
-    LAYOUT_BYTE_TABLE,   /* the same, through a table */
+    LAYOUT_TABLE,      /* one sample of up to 8 bits through a table */
+    LAYOUT_BYTE,       /* one byte of each pixel */
+    LAYOUT_BYTE_TABLE, /* the same, through a table */
     LAYOUT_PREMULTIPLIED,
     LAYOUT_INKS,
-    LAYOUT_12,           /* gray, clipped at 255 like the following */
+    LAYOUT_12, /* gray, clipped at 255 like the following */
     LAYOUT_U16,
     LAYOUT_S16,
     LAYOUT_S32,
     LAYOUT_FLOAT,
-    LAYOUT_RGBA          /* libtiff makes the colours */
+    LAYOUT_RGBA /* libtiff makes the colours */
 } layout;
 
 typedef struct reader {
@@ -55,9 +55,9 @@ typedef struct reader {
     uint16_t extras;
     uint16_t extra[EXTRA_LIMIT];
     layout kind;
-    size_t step;        /* bytes from one pixel to the next */
-    size_t high;        /* which byte of a sample is the one that is used */
-    size_t second;      /* where alpha or black ink is in a pixel */
+    size_t step;           /* bytes from one pixel to the next */
+    size_t high;           /* which byte of a sample is the one that is used */
+    size_t second;         /* where alpha or black ink is in a pixel */
     uint16_t second_plane; /* the same for separate planes; 0: none is needed */
     uint8_t table[256];
 } reader;
@@ -179,7 +179,8 @@ static lns_status fail_kind(const reader *self) {
 static lns_status read_tags(reader *self) {
     TIFF *file = self->file;
     uint16_t *extra = NULL;
-    if (!TIFFGetField(file, TIFFTAG_IMAGEWIDTH, &self->width) || !TIFFGetField(file, TIFFTAG_IMAGELENGTH, &self->height))
+    if (!TIFFGetField(file, TIFFTAG_IMAGEWIDTH, &self->width) ||
+        !TIFFGetField(file, TIFFTAG_IMAGELENGTH, &self->height))
         return lns_fail_damaged("TIFF", "it has no width or height");
     const lns_status status = lns_check_image_size(self->source, "TIFF", self->width, self->height);
     if (status != LNS_OK)
@@ -210,10 +211,10 @@ static lns_status read_tags(reader *self) {
 
 static lns_status check_compression(const reader *self) {
     static const uint16_t known[] = {
-        COMPRESSION_NONE,      COMPRESSION_CCITTRLE, COMPRESSION_CCITTFAX3,     COMPRESSION_CCITTFAX4,
-        COMPRESSION_LZW,       COMPRESSION_JPEG,     COMPRESSION_ADOBE_DEFLATE, COMPRESSION_CCITTRLEW,
-        COMPRESSION_PACKBITS,  COMPRESSION_DEFLATE,  COMPRESSION_THUNDERSCAN,   COMPRESSION_LZMA,
-        COMPRESSION_ZSTD,      COMPRESSION_WEBP,
+        COMPRESSION_NONE,     COMPRESSION_CCITTRLE, COMPRESSION_CCITTFAX3,     COMPRESSION_CCITTFAX4,
+        COMPRESSION_LZW,      COMPRESSION_JPEG,     COMPRESSION_ADOBE_DEFLATE, COMPRESSION_CCITTRLEW,
+        COMPRESSION_PACKBITS, COMPRESSION_DEFLATE,  COMPRESSION_THUNDERSCAN,   COMPRESSION_LZMA,
+        COMPRESSION_ZSTD,     COMPRESSION_WEBP,
     };
     int is_known = 0;
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
@@ -274,7 +275,8 @@ static lns_status choose_palette(reader *self) {
     uint16_t *red, *green, *blue;
     const int has_alpha = self->samples == 2 && self->extras == 1 && self->bits == 8 &&
                           (self->extra[0] == EXTRASAMPLE_UNSPECIFIED || self->extra[0] == EXTRASAMPLE_UNASSALPHA);
-    if (self->format != SAMPLEFORMAT_UINT || (self->bits != 1 && self->bits != 2 && self->bits != 4 && self->bits != 8) ||
+    if (self->format != SAMPLEFORMAT_UINT ||
+        (self->bits != 1 && self->bits != 2 && self->bits != 4 && self->bits != 8) ||
         !(has_alpha || (self->samples == 1 && self->extras == 0)))
         return fail_kind(self);
     if (!TIFFGetField(self->file, TIFFTAG_COLORMAP, &red, &green, &blue))
@@ -300,7 +302,8 @@ static lns_status choose_colours(reader *self, uint16_t colours) {
     }
     const uint16_t probe = 1;
     const size_t bytes = self->bits / 8;
-    self->high = bytes == 2 && *(const uint8_t *)&probe == 1 ? 1 : 0; /* libtiff gives samples in this machine's order */
+    self->high =
+        bytes == 2 && *(const uint8_t *)&probe == 1 ? 1 : 0; /* libtiff gives samples in this machine's order */
     self->step = is_separate ? bytes : bytes * self->samples;
     self->second = 3 * bytes;
     if (colours == 4) {
@@ -530,8 +533,8 @@ static lns_status decode_strips(reader *self) {
     buffers work = {0};
     lns_status status = make_buffers(self, (size_t)(by_row ? row_bytes : size), &work);
     if (status == LNS_OK)
-        status = by_row ? decode_single_rows(self, &work)
-                        : decode_whole_strips(self, strip_rows, (size_t)row_bytes, &work);
+        status =
+            by_row ? decode_single_rows(self, &work) : decode_whole_strips(self, strip_rows, (size_t)row_bytes, &work);
     lns_free(work.first);
     return status;
 }

@@ -70,8 +70,8 @@ void lns_inverse_inks_to_plane(uint8_t *row, const uint8_t *cyan, const uint8_t 
 }
 
 void lns_ycc_to_plane(uint8_t *row, const uint8_t *cr, size_t count) {
-    /* R = Y + floor(1.402 * (Cr - 128) + 1/2), the factor as 91881 / 65536 = 1 + 26345 / 65536. In 16-bit steps, so that
-     * it becomes one multiplication of high halves a lane: floor(x * 26345 / 256), then floor((that + 128) / 256),
+    /* R = Y + floor(1.402 * (Cr - 128) + 1/2), the factor as 91881 / 65536 = 1 + 26345 / 65536. In 16-bit steps, so
+     * that it becomes one multiplication of high halves a lane: floor(x * 26345 / 256), then floor((that + 128) / 256),
      * which is floor((x * 26345 + 32768) / 65536). */
     for (size_t i = 0; i < count; i++) {
         const int16_t x = (int16_t)(cr[i] - 128);

@@ -17,7 +17,7 @@ enum { RIFF_HEADER_SIZE = 12, CHUNK_HEADER_SIZE = 8, FRAME_HEADER_SIZE = 16, ANI
 
 typedef struct reader {
     const uint8_t *bytes;
-    size_t size; /* up to the end of the RIFF container */
+    size_t size;            /* up to the end of the RIFF container */
     uint32_t width, height; /* of the canvas */
     int is_extended, is_animated;
     int orientation;

@@ -399,6 +399,10 @@ def png_files():
         for interlaced in (0, 1):
             data = png(10, 8, 8, 2, interlaced, chunks, pixels=png_pixels(max(width, 1), height, 8, 2, interlaced))
             files.append((f"animation {x} {y} {width} {height} {sequence} {interlaced}", data))
+    control = png_chunk(b"fcTL", struct.pack(">IIIIIHHBB", 0, 10, 8, 0, 0, 1, 10, 0, 0))
+    smaller = png_chunk(b"IHDR", struct.pack(">IIBBBBB", 4, 4, 8, 2, 0, 0, 0))
+    files.append(("a second, smaller IHDR behind an fcTL", good[:33] + control + smaller + good[33:]))
+    files.append(("a second, smaller IHDR", good[:33] + smaller + good[33:]))
     for mode in ("1", "L", "LA", "P", "RGB", "RGBA", "I;16"):
         for width, height in SIZES:
             files.append((f"Pillow {mode} {width}x{height}", save(picture(mode, width, height), "PNG")))
@@ -576,6 +580,8 @@ def tiff_files():
             add("beyond RGBX in planes", 37, 23, 8, 4, 2, planar=2, extra=[0], **common)
             for orientation in range(0, 10):
                 add("orientation", 37, 23, 8, 1, 1, orientation=orientation, **common)
+            if not big:
+                add("one large strip", 3000, 1900, 8, 3, 2, levels=3, **common)
             add("one pixel", 1, 1, 8, 3, 2, **common)
             add("one column", 1, 40, 1, 1, 1, **common)
             add("beyond BigTIFF" if big else "BigTIFF", 37, 23, 8, 3, 2, large=True, **common)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Planes from pixels in memory, options, limits, EXIF, failing allocations. What decoders make of files is compared with
- * Pillow in tests/image. */
+/* Planes from pixels in memory, options, limits, EXIF, failing allocations. What decoders make of files is compared
+ * with Pillow in tests/image. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -250,11 +250,16 @@ static void survives_failing_allocations(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(takes_the_right_channel), cmocka_unit_test(follows_strides),
-        cmocka_unit_test(refuses_bad_arguments),   cmocka_unit_test(has_documented_defaults),
-        cmocka_unit_test(keeps_the_limit),         cmocka_unit_test(limit_is_decided_before_allocation),
-        cmocka_unit_test(names_the_formats),       cmocka_unit_test(turns_upright),
-        cmocka_unit_test(reads_exif),              cmocka_unit_test(survives_failing_allocations),
+        cmocka_unit_test(takes_the_right_channel),
+        cmocka_unit_test(follows_strides),
+        cmocka_unit_test(refuses_bad_arguments),
+        cmocka_unit_test(has_documented_defaults),
+        cmocka_unit_test(keeps_the_limit),
+        cmocka_unit_test(limit_is_decided_before_allocation),
+        cmocka_unit_test(names_the_formats),
+        cmocka_unit_test(turns_upright),
+        cmocka_unit_test(reads_exif),
+        cmocka_unit_test(survives_failing_allocations),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
