@@ -5,7 +5,7 @@
 #   make demo [WEIGHTS=FILE]   install what is missing, build, find keypoints on the example picture
 #   make test                  install what is missing, build, run every test
 #   make robustness            20,000 damaged pictures through the sanitizer build
-#   make bench                 compare the speed with other programs
+#   make bench WEIGHTS=FILE    compare the speed with other programs
 #   make install PREFIX=DIR    install under DIR (default /usr/local)
 #   make format                format the C sources with clang-format
 #   make clean                 remove everything that was made

@@ -1,15 +1,17 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Compares the speed with other programs: see bench/compare.py. The weights come from $WEIGHTS (a safetensors file), else
-# from $LENSING_TEST_DATA/weights.
-set -euo pipefail
-cd "$(dirname "$0")/.."
-weights=${WEIGHTS:-${LENSING_TEST_DATA:+$LENSING_TEST_DATA/weights/superpoint_magicleap_v1.safetensors}}
-if [ -z "$weights" ]; then
-    echo "make bench: name a safetensors file: make bench WEIGHTS=FILE" >&2
-    exit 2
-fi
+# Compares the speed and memory of an optimized build with other programs; nothing else should run at the same time.
+#
+#   scripts/bench.sh WEIGHTS [OPTION OF bench/compare.py...]
+. "$(dirname "$0")/common.sh"
+
+[ $# -ge 1 ] && [ -n "$1" ] || die "no weights given; use: make bench WEIGHTS=model.safetensors"
+weights=$1
+shift
+[ -e "$weights" ] || die "no such file or folder: $weights"
+weights=$(cd "$(dirname "$weights")" && pwd)/$(basename "$weights")
+cd "$root"
+scripts/install-deps.sh
 scripts/build.sh build
-[ -d build/venv-bench ] || python3 -m venv build/venv-bench
-build/venv-bench/bin/pip install --quiet -r bench/requirements.txt
-exec build/venv-bench/bin/python bench/compare.py --build build --weights "$weights" "$@"
+scripts/venv.sh build/venv-bench bench/requirements.txt
+build/venv-bench/bin/python bench/compare.py --build build --weights "$weights" "$@"

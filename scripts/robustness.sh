@@ -6,6 +6,6 @@ cd "$root"
 
 scripts/install-deps.sh --test
 scripts/build.sh build-asan -Db_sanitize=address,undefined -Db_lundef=false -Doptimization=1
-scripts/venv.sh
+scripts/venv.sh build/venv tests/requirements.txt
 LENSING_MUTATIONS=${LENSING_MUTATIONS:-20000} \
     build/venv/bin/python -m pytest tests/robustness -s -ra -p no:cacheprovider

@@ -29,9 +29,22 @@ c_tests() {
     scripts/build.sh "$@" && "$(find_meson)" test -C "$1" --no-rebuild --print-errorlogs --timeout-multiplier 10
 }
 
+# The tests with real weights compare with PyTorch, and are skipped where there is none for this Python.
+install_torch() {
+    local torch=torch==2.13.0
+    # The build for CPUs: the one of PyPI brings gigabytes of GPU libraries.
+    [ "$(uname -s)" = Darwin ] || torch="$torch+cpu --extra-index-url https://download.pytorch.org/whl/cpu"
+    build/venv/bin/python -c 'import torch' 2>/dev/null && return 0
+    say "installing PyTorch in build/venv"
+    # shellcheck disable=SC2086
+    build/venv/bin/python -m pip install -q --disable-pip-version-check --no-input --retries 1 $torch ||
+        say 'SKIP: no PyTorch for this Python here; the tests that compare with it are skipped'
+}
+
 python_tests() {
-    scripts/venv.sh &&
-        build/venv/bin/python -m pytest tests -ra -p no:cacheprovider --junitxml="$results/pytest.xml"
+    scripts/venv.sh build/venv tests/requirements.txt || return 1
+    [ -z "${LENSING_TEST_DATA:-}" ] || install_torch
+    build/venv/bin/python -m pytest tests -ra -p no:cacheprovider --junitxml="$results/pytest.xml"
 }
 
 finish() {

@@ -8,7 +8,8 @@
  * --whole decodes every file undamaged. Otherwise: a case is a number: with the seed it fixes the file and the damage,
  * so `--first N --cases 1` repeats one, and `--save` keeps its bytes. Every case is decoded. With --weights, every N-th
  * case that decodes also goes through a whole detection (the network is slow under a sanitizer). Prints how often each
- * status came. Ends with 1 when the library broke a promise, and by a signal when a case takes too long or crashes. */
+ * status came. Ends with 1 when the library broke a promise, and by a signal when decoding takes more than
+ * --seconds-per-case of CPU time or something crashes. */
 #include <getopt.h>
 #include <signal.h>
 #include <stdint.h>
@@ -16,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include <lensing/lensing.h>
@@ -42,6 +44,9 @@ typedef struct status_counts {
     uint64_t by_status[LNS_ERROR_SYSTEM + 1];
     uint64_t detected;
 } status_counts;
+
+/* CPU time that a whole detection may take under a sanitizer. */
+#define NETWORK_SECONDS 120
 
 /* What the signal handler prints. */
 static char current_case[256];
@@ -177,12 +182,26 @@ static void check_features(const lns_features *features) {
     }
 }
 
+/* Ends the process when a case takes more than so much CPU time; of the clock it gets ten times as much, so that a busy
+ * machine is no failure and a deadlock is one. */
+static void start_watch(uint64_t seconds) {
+    const struct itimerval timer = {.it_value = {.tv_sec = (time_t)seconds}};
+    setitimer(ITIMER_PROF, &timer, NULL);
+    alarm((unsigned)seconds * 10);
+}
+
+static void stop_watch(void) {
+    start_watch(0);
+}
+
 static void detect(lns_superpoint *model, const bytes *file, const lns_image_options *image, status_counts *counts) {
     lns_detect_options options;
     lns_detect_options_init(&options);
     options.image = image;
     lns_features *features = NULL;
+    start_watch(NETWORK_SECONDS);
     const lns_status status = lns_superpoint_detect_encoded(model, file->data, file->size, &options, &features);
+    stop_watch();
     check(status == LNS_OK && features != NULL, "what decodes can be detected in");
     check_features(features);
     lns_features_close(&features);
@@ -194,7 +213,9 @@ static void run_case(const run_settings *settings, lns_superpoint *model, const 
     lns_image_options_init(&image);
     image.max_pixels = settings->max_pixels;
     lns_plane *plane = NULL;
+    start_watch(settings->seconds_per_case);
     const lns_status status = lns_plane_decode(file->data, file->size, &image, &plane);
+    stop_watch();
     check(status >= LNS_OK && status <= LNS_ERROR_SYSTEM, "a status is one of the list");
     counts->by_status[status]++;
     if (status != LNS_OK) {
@@ -231,6 +252,7 @@ static void on_signal(int number) {
 /* A sanitizer handles memory faults itself, and then aborts. */
 static void watch_signals(void) {
     signal(SIGALRM, on_signal);
+    signal(SIGPROF, on_signal);
     signal(SIGABRT, on_signal);
 #if !defined(__SANITIZE_ADDRESS__)
     signal(SIGSEGV, on_signal);
@@ -353,9 +375,7 @@ int main(int argc, char **argv) {
                  (unsigned long long)number, (unsigned long long)settings.seed, file.size, argv[optind + (int)index]);
         if (settings.save != NULL)
             save_file(settings.save, &file);
-        alarm((unsigned)settings.seconds_per_case);
         run_case(&settings, model, &file, &counts);
-        alarm(0);
         free(file.data);
         check(peak_rss_mb() <= settings.rss_limit_mb, "memory stays below --rss-limit");
     }
