@@ -9,7 +9,7 @@
 #define LOW_BITS 11
 #define LOW_MASK ((1 << LOW_BITS) - 1)
 
-enum { GROUP = 8 }; /* output pixels of one round */
+enum { GROUP = 8 /* output pixels of one round */, PADDED = 16 };
 
 /* ---- Along x ------------------------------------------------------------------------------------ */
 
@@ -32,6 +32,7 @@ typedef struct packed_head {
     uint32_t groups;
     uint32_t chunks; /* narrow: pairs of source pixels, wide: eights of source pixels of one output pixel */
     uint32_t steps_at;
+    uint32_t pad; /* a row shorter than one load: its width, else 0; it is copied to PADDED bytes first */
 } packed_head;
 
 static uint32_t round_up(uint32_t value, uint32_t unit) {
@@ -57,8 +58,6 @@ static uint32_t load_at(uint32_t start, uint32_t size, uint32_t width) {
 
 /* Narrow: four neighbouring windows lie within 16 bytes. */
 static int is_narrow(const lns_resize_taps *taps, uint32_t width) {
-    if (width < 16)
-        return 0;
     for (uint32_t i = 0; i < taps->count; i += 4) {
         const uint32_t last = output_of(taps, i + 3);
         if (taps->start[last] + taps->length[last] > load_at(taps->start[i], 16, width) + 16)
@@ -67,6 +66,11 @@ static int is_narrow(const lns_resize_taps *taps, uint32_t width) {
     return 1;
 }
 
+static uint32_t padded_width(uint32_t width) {
+    return width < PADDED ? PADDED : width;
+}
+
+/* `width` is the padded one from here on. */
 static packed_head make_head(const lns_resize_taps *taps, uint32_t width) {
     packed_head head = {.narrow = (uint32_t)is_narrow(taps, width), .groups = (taps->count + GROUP - 1) / GROUP};
     const uint32_t longest = longest_window(taps);
@@ -76,7 +80,8 @@ static packed_head make_head(const lns_resize_taps *taps, uint32_t width) {
     return head;
 }
 
-static size_t pack_size(const lns_resize_taps *taps, uint32_t width) {
+static size_t pack_size(const lns_resize_taps *taps, uint32_t row_width) {
+    const uint32_t width = padded_width(row_width);
     const packed_head head = make_head(taps, width);
     if (!head.narrow && (uint64_t)head.chunks * 8 > width)
         return 0;
@@ -129,8 +134,10 @@ static void pack_wide(const lns_resize_taps *taps, uint32_t width, const packed_
     }
 }
 
-static void pack(const lns_resize_taps *taps, uint32_t width, void *packed) {
-    const packed_head head = make_head(taps, width);
+static void pack(const lns_resize_taps *taps, uint32_t row_width, void *packed) {
+    const uint32_t width = padded_width(row_width);
+    packed_head head = make_head(taps, width);
+    head.pad = width > row_width ? row_width : 0;
     memcpy(packed, &head, sizeof head);
     uint32_t *starts = (uint32_t *)((char *)packed + sizeof head);
     void *steps = (char *)packed + head.steps_at;
@@ -221,6 +228,9 @@ static inline void wide_row(const packed_head *head, uint32_t chunks, uint32_t c
 static void row_avx2(const lns_resize_taps *taps, const void *packed, const uint8_t *source, uint8_t *target) {
     const packed_head *head = packed;
     const uint32_t kind = head->chunks * 2 + head->narrow;
+    uint8_t padded[PADDED] = {0};
+    if (head->pad > 0)
+        source = memcpy(padded, source, head->pad);
     switch (kind) {
     case 3:
         narrow_row(head, 1, taps->count, source, target);
