@@ -117,12 +117,13 @@ def near_tie(scores, pixel, radius):
     return np.count_nonzero(np.abs(window - scores[y, x]) <= NEAR) > 1 and window.max() <= scores[y, x] + NEAR
 
 
-def excused(scores, pixels, radius, threshold, cut):
-    """Which of the differing pixels were decided between scores within NEAR."""
+def excused(scores, pixels, kept, radius, threshold, cut):
+    """Which of the differing pixels were decided between scores within NEAR. kept: whether the reference has the pixel;
+    cut: scores of the last that it kept and of the first that max_keypoints made it drop, or None."""
     values = scores.flatten()[pixels].astype(np.float64)
     allowed = np.abs(values - np.float64(np.float32(threshold))) <= NEAR
     if cut is not None:
-        allowed |= np.abs(values - cut) <= NEAR
+        allowed |= np.abs(values - np.where(kept, cut[1], cut[0])) <= NEAR
     return allowed | np.array([near_tie(scores, pixel, radius) for pixel in pixels], bool)
 
 
@@ -156,11 +157,10 @@ class Result:
         )
 
 
-def judge_difference(mine, theirs, scores, radius, threshold, limit):
+def judge_difference(mine, theirs, scores, radius, threshold, cut):
     """Pixels that only one of two lists has, and which of them are allowed."""
     differing = np.setxor1d(mine, theirs)
-    cut = float(scores.flatten()[theirs[-1]]) if 0 < limit == len(theirs) else None
-    allowed = excused(scores, differing, radius, threshold, cut)
+    allowed = excused(scores, differing, np.isin(differing, theirs), radius, threshold, cut)
     if cut is not None:
         # An allowed pixel that only one list has pushes the last of the other list across the cut.
         count = np.count_nonzero(allowed)
@@ -169,10 +169,10 @@ def judge_difference(mine, theirs, scores, radius, threshold, limit):
     return differing, allowed
 
 
-def compare_keypoints(result, mine, theirs, scores, radius, threshold, limit, label):
+def compare_keypoints(result, mine, theirs, scores, radius, threshold, cut, label):
     frame_points, _, my_scores, my_descriptors = mine
     pixels = (frame_points[:, 1] * 640 + frame_points[:, 0]).astype(np.int64)
-    differing, allowed = judge_difference(pixels, theirs.pixels, scores, radius, threshold, limit)
+    differing, allowed = judge_difference(pixels, theirs.pixels, scores, radius, threshold, cut)
     result.settings += 1
     result.keypoints += len(pixels)
     result.differing += len(differing)
@@ -213,10 +213,11 @@ def check_photo(library, weights, path):
         for threshold, limit in itertools.product(THRESHOLDS, LIMITS):
             label = f"nms_radius {radius} threshold {threshold} max_keypoints {limit}"
             count = int(np.count_nonzero(everything.scores > np.float32(threshold)))
+            cut = everything.scores[limit - 1 : limit + 1].astype(np.float64) if 0 < limit < count else None
             count = count if limit < 0 else min(count, limit)
             theirs = reference.Keypoints(*(part[:count] for part in everything))
             mine = library.detect(radius, threshold, limit)
-            compare_keypoints(result, mine, theirs, scores, radius, threshold, limit, label)
+            compare_keypoints(result, mine, theirs, scores, radius, threshold, cut, label)
             scaled = mine[0] * (np.array(size, np.float64) / (640, 480))
             result.require(np.allclose(mine[1], scaled, rtol=1e-6), f"{label}: keypoints of the photo are not scaled")
     result.require(max(result.score, result.keypoint_score) <= MAX_SCORE_DIFFERENCE, "scores differ too much")
