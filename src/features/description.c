@@ -79,7 +79,7 @@ static void add_tiff(void) {
 
 static void add_curl(void) {
 #if LNS_HAVE_CURL
-    add(", curl %s", LIBCURL_VERSION); /* of its headers: the library is loaded only for downloads */
+    add(", curl %s", LIBCURL_VERSION); /* of its headers: the library is loaded when it is needed */
 #else
     add(", no curl");
 #endif
@@ -95,7 +95,7 @@ static void add_hdf5(void) {
 
 static void add_cairo(void) {
 #if LNS_HAVE_CAIRO
-    add(", cairo %s", cairo_version_string());
+    add(", cairo %s", CAIRO_VERSION_STRING); /* of its headers, as for curl and hdf5 */
 #else
     add(", no cairo");
 #endif

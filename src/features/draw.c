@@ -8,10 +8,9 @@
 
 #include <math.h>
 
-#include <cairo.h>
-
 #include "base/memory.h"
 #include "features/buffer.h"
+#include "features/cairo_library.h"
 
 /* Longer side of a drawing of one picture and of two. cairo's surfaces end at 32767; but a screen shows no more than
  * this, and packing a PNG takes far longer than everything else. */
@@ -76,20 +75,20 @@ static double unit_of(uint32_t width, uint32_t height) {
 static lns_status surface_failed(cairo_status_t status) {
     if (status == CAIRO_STATUS_NO_MEMORY)
         return lns_fail(LNS_ERROR_OUT_OF_MEMORY, "out of memory while drawing");
-    return lns_fail(LNS_ERROR_SYSTEM, "cannot draw: %s", cairo_status_to_string(status));
+    return lns_fail(LNS_ERROR_SYSTEM, "cannot draw: %s", lns_cairo.status_to_string(status));
 }
 
 static void copy_gray(const lns_plane *plane, cairo_surface_t *surface, uint32_t left) {
-    cairo_surface_flush(surface);
-    unsigned char *pixels = cairo_image_surface_get_data(surface);
-    const size_t stride = (size_t)cairo_image_surface_get_stride(surface);
+    lns_cairo.surface_flush(surface);
+    unsigned char *pixels = lns_cairo.image_surface_get_data(surface);
+    const size_t stride = (size_t)lns_cairo.image_surface_get_stride(surface);
     for (uint32_t y = 0; y < plane->height; y++) {
         uint32_t *to = (uint32_t *)(void *)(pixels + y * stride) + left;
         const uint8_t *from = plane->data + y * plane->stride;
         for (uint32_t x = 0; x < plane->width; x++)
             to[x] = from[x] * UINT32_C(0x010101);
     }
-    cairo_surface_mark_dirty(surface);
+    lns_cairo.surface_mark_dirty(surface);
 }
 
 static lns_status paint_plane(const lns_plane *plane, const frame *f, cairo_surface_t *surface) {
@@ -106,14 +105,14 @@ static lns_status paint_plane(const lns_plane *plane, const frame *f, cairo_surf
 }
 
 static void circle(cairo_t *context, double x, double y, double radius, double unit, colour c) {
-    cairo_new_path(context);
-    cairo_arc(context, x, y, radius, 0, FULL_CIRCLE);
-    cairo_set_source_rgba(context, 0, 0, 0, 0.55);
-    cairo_set_line_width(context, 2.9 * unit);
-    cairo_stroke_preserve(context);
-    cairo_set_source_rgb(context, c.red, c.green, c.blue);
-    cairo_set_line_width(context, 1.4 * unit);
-    cairo_stroke(context);
+    lns_cairo.new_path(context);
+    lns_cairo.arc(context, x, y, radius, 0, FULL_CIRCLE);
+    lns_cairo.set_source_rgba(context, 0, 0, 0, 0.55);
+    lns_cairo.set_line_width(context, 2.9 * unit);
+    lns_cairo.stroke_preserve(context);
+    lns_cairo.set_source_rgb(context, c.red, c.green, c.blue);
+    lns_cairo.set_line_width(context, 1.4 * unit);
+    lns_cairo.stroke(context);
 }
 
 /* The strongest come last, on top. Scores crowd near zero; the root spreads them. */
@@ -134,8 +133,8 @@ static cairo_status_t add_png(void *context, const unsigned char *bytes, unsigne
 
 static lns_status encode_png(cairo_surface_t *surface, void **png, size_t *size) {
     lns_buffer buffer = {0};
-    cairo_surface_flush(surface);
-    const cairo_status_t status = cairo_surface_write_to_png_stream(surface, add_png, &buffer);
+    lns_cairo.surface_flush(surface);
+    const cairo_status_t status = lns_cairo.surface_write_to_png_stream(surface, add_png, &buffer);
     if (status != CAIRO_STATUS_SUCCESS && buffer.failed == 0) {
         lns_buffer_drop(&buffer);
         return surface_failed(status);
@@ -145,11 +144,11 @@ static lns_status encode_png(cairo_surface_t *surface, void **png, size_t *size)
 
 /* A black surface and a context on it. */
 static lns_status open_surface(uint32_t width, uint32_t height, cairo_surface_t **surface, cairo_t **context) {
-    *surface = cairo_image_surface_create(CAIRO_FORMAT_RGB24, (int)width, (int)height);
-    *context = cairo_create(*surface);
-    cairo_status_t status = cairo_surface_status(*surface);
+    *surface = lns_cairo.image_surface_create(CAIRO_FORMAT_RGB24, (int)width, (int)height);
+    *context = lns_cairo.create(*surface);
+    cairo_status_t status = lns_cairo.surface_status(*surface);
     if (status == CAIRO_STATUS_SUCCESS)
-        status = cairo_status(*context);
+        status = lns_cairo.status(*context);
     return status == CAIRO_STATUS_SUCCESS ? LNS_OK : surface_failed(status);
 }
 
@@ -172,6 +171,8 @@ lns_status lns_draw_keypoints(const lns_plane *plane, const lns_features *featur
         return lns_fail(LNS_ERROR_INVALID_ARGUMENT,
                         "lns_draw_keypoints: plane, features, png and size must not be NULL");
     lns_status status = check_plane(plane);
+    if (status == LNS_OK)
+        status = lns_cairo_load();
     if (status != LNS_OK)
         return status;
     const frame f = make_frame(plane, limit_scale(plane->width, plane->height), 0);
@@ -184,8 +185,8 @@ lns_status lns_draw_keypoints(const lns_plane *plane, const lns_features *featur
         draw_circles(context, &f, features, unit_of(f.width, f.height));
         status = encode_png(surface, png, size);
     }
-    cairo_destroy(context);
-    cairo_surface_destroy(surface);
+    lns_cairo.destroy(context);
+    lns_cairo.surface_destroy(surface);
     return status;
 }
 
@@ -221,22 +222,22 @@ static void draw_lines(cairo_t *context, const frame *left, const lns_features *
         double x1, y1, x2, y2;
         place(left, first->keypoints + 2 * (size_t)m->first, &x1, &y1);
         place(right, second->keypoints + 2 * (size_t)m->second, &x2, &y2);
-        cairo_move_to(context, x1, y1);
-        cairo_line_to(context, x2, y2);
-        cairo_set_source_rgba(context, c.red, c.green, c.blue, opacity);
-        cairo_set_line_width(context, 1.1 * unit);
-        cairo_stroke(context);
+        lns_cairo.move_to(context, x1, y1);
+        lns_cairo.line_to(context, x2, y2);
+        lns_cairo.set_source_rgba(context, c.red, c.green, c.blue, opacity);
+        lns_cairo.set_line_width(context, 1.1 * unit);
+        lns_cairo.stroke(context);
     }
 }
 
 static void dot(cairo_t *context, double x, double y, double unit, colour c) {
-    cairo_new_path(context);
-    cairo_arc(context, x, y, 2.2 * unit, 0, FULL_CIRCLE);
-    cairo_set_source_rgb(context, c.red, c.green, c.blue);
-    cairo_fill_preserve(context);
-    cairo_set_source_rgba(context, 0, 0, 0, 0.7);
-    cairo_set_line_width(context, 0.8 * unit);
-    cairo_stroke(context);
+    lns_cairo.new_path(context);
+    lns_cairo.arc(context, x, y, 2.2 * unit, 0, FULL_CIRCLE);
+    lns_cairo.set_source_rgb(context, c.red, c.green, c.blue);
+    lns_cairo.fill_preserve(context);
+    lns_cairo.set_source_rgba(context, 0, 0, 0, 0.7);
+    lns_cairo.set_line_width(context, 0.8 * unit);
+    lns_cairo.stroke(context);
 }
 
 static void draw_ends(cairo_t *context, const frame *left, const lns_features *first, const frame *right,
@@ -277,6 +278,8 @@ lns_status lns_draw_matches(const lns_plane *first_plane, const lns_features *fi
         status = check_plane(second_plane);
     if (status == LNS_OK)
         status = check_matches(first, second, matches);
+    if (status == LNS_OK)
+        status = lns_cairo_load();
     if (status != LNS_OK)
         return status;
     frame left, right;
@@ -294,8 +297,8 @@ lns_status lns_draw_matches(const lns_plane *first_plane, const lns_features *fi
         draw_ends(context, &left, first, &right, second, matches, unit);
         status = encode_png(surface, png, size);
     }
-    cairo_destroy(context);
-    cairo_surface_destroy(surface);
+    lns_cairo.destroy(context);
+    lns_cairo.surface_destroy(surface);
     return status;
 }
 

@@ -41,12 +41,13 @@ static void enter(quiet *before) {
     pthread_mutex_lock(&lock);
     before->function = NULL;
     before->data = NULL;
-    H5Eget_auto2(H5E_DEFAULT, &before->function, &before->data);
-    H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
+    lns_h5.open(); /* gives the variables their values */
+    lns_h5.Eget_auto2(H5E_DEFAULT, &before->function, &before->data);
+    lns_h5.Eset_auto2(H5E_DEFAULT, NULL, NULL);
 }
 
 static void leave(const quiet *before) {
-    H5Eset_auto2(H5E_DEFAULT, before->function, before->data);
+    lns_h5.Eset_auto2(H5E_DEFAULT, before->function, before->data);
     pthread_mutex_unlock(&lock);
 }
 
@@ -63,58 +64,60 @@ static lns_status fail(const lns_hdf5 *file) {
     if (file->driver.error != 0)
         reason = strerror(file->driver.error);
     else
-        H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, find_reason, &reason);
+        lns_h5.Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, find_reason, &reason);
     return lns_fail(LNS_ERROR_IO, "cannot write '%s': %s", file->path, reason);
 }
 
 static lns_status add_array(const lns_hdf5 *file, hid_t group, const char *name, int dimensions, const hsize_t *shape,
                             hid_t file_type, hid_t memory_type, const void *data, hid_t *dataset) {
     lns_status status = LNS_OK;
-    const hid_t space = H5Screate_simple(dimensions, shape, NULL);
-    const hid_t set =
-        space < 0 ? H5I_INVALID_HID : H5Dcreate2(group, name, file_type, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+    const hid_t space = lns_h5.Screate_simple(dimensions, shape, NULL);
+    const hid_t set = space < 0 ? H5I_INVALID_HID
+                                : lns_h5.Dcreate2(group, name, file_type, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
     if (set < 0)
         status = fail(file);
     else if (shape[0] > 0 && shape[dimensions - 1] > 0 &&
-             H5Dwrite(set, memory_type, H5S_ALL, H5S_ALL, H5P_DEFAULT, data) < 0)
+             lns_h5.Dwrite(set, memory_type, H5S_ALL, H5S_ALL, H5P_DEFAULT, data) < 0)
         status = fail(file);
     if (space >= 0)
-        H5Sclose(space);
+        lns_h5.Sclose(space);
     if (status == LNS_OK && dataset != NULL)
         *dataset = set;
-    else if (set >= 0 && H5Dclose(set) < 0 && status == LNS_OK)
+    else if (set >= 0 && lns_h5.Dclose(set) < 0 && status == LNS_OK)
         status = fail(file);
     return status;
 }
 
 static lns_status add_number(const lns_hdf5 *file, hid_t object, const char *name, double value) {
-    const hid_t space = H5Screate(H5S_SCALAR);
+    const hid_t space = lns_h5.Screate(H5S_SCALAR);
     const hid_t attribute =
-        space < 0 ? H5I_INVALID_HID : H5Acreate2(object, name, H5T_IEEE_F64LE, space, H5P_DEFAULT, H5P_DEFAULT);
+        space < 0 ? H5I_INVALID_HID
+                  : lns_h5.Acreate2(object, name, *lns_h5.T_IEEE_F64LE_g, space, H5P_DEFAULT, H5P_DEFAULT);
     lns_status status = LNS_OK;
-    if (attribute < 0 || H5Awrite(attribute, H5T_NATIVE_DOUBLE, &value) < 0)
+    if (attribute < 0 || lns_h5.Awrite(attribute, *lns_h5.T_NATIVE_DOUBLE_g, &value) < 0)
         status = fail(file);
     if (attribute >= 0)
-        H5Aclose(attribute);
+        lns_h5.Aclose(attribute);
     if (space >= 0)
-        H5Sclose(space);
+        lns_h5.Sclose(space);
     return status;
 }
 
 static lns_status add_floats(const lns_hdf5 *file, hid_t group, const char *name, int dimensions, const hsize_t *shape,
                              const float *data) {
-    return add_array(file, group, name, dimensions, shape, H5T_IEEE_F32LE, H5T_NATIVE_FLOAT, data, NULL);
+    return add_array(file, group, name, dimensions, shape, *lns_h5.T_IEEE_F32LE_g, *lns_h5.T_NATIVE_FLOAT_g, data,
+                     NULL);
 }
 
 static lns_status add_keypoints(const lns_hdf5 *file, hid_t group, const lns_features *features) {
     const hsize_t shape[2] = {features->count, 2};
     hid_t set = H5I_INVALID_HID;
-    lns_status status =
-        add_array(file, group, "keypoints", 2, shape, H5T_IEEE_F32LE, H5T_NATIVE_FLOAT, features->keypoints, &set);
+    lns_status status = add_array(file, group, "keypoints", 2, shape, *lns_h5.T_IEEE_F32LE_g, *lns_h5.T_NATIVE_FLOAT_g,
+                                  features->keypoints, &set);
     if (status != LNS_OK)
         return status;
     status = add_number(file, set, "uncertainty", DETECTION_NOISE * (features->scale_x + features->scale_y) / 2);
-    if (H5Dclose(set) < 0 && status == LNS_OK)
+    if (lns_h5.Dclose(set) < 0 && status == LNS_OK)
         status = fail(file);
     return status;
 }
@@ -145,7 +148,8 @@ static lns_status add_features(const lns_hdf5 *file, hid_t group, const lns_feat
     if (status == LNS_OK && features->descriptors != NULL)
         status = add_descriptors(file, group, features);
     if (status == LNS_OK)
-        status = add_array(file, group, "image_size", 1, &two, H5T_STD_I64LE, H5T_NATIVE_INT64, image_size, NULL);
+        status = add_array(file, group, "image_size", 1, &two, *lns_h5.T_STD_I64LE_g, *lns_h5.T_NATIVE_INT64_g,
+                           image_size, NULL);
     return status;
 }
 
@@ -187,19 +191,21 @@ static lns_status check_free(const lns_hdf5 *file, char *name) {
     for (char *slash = strchr(name, '/');; slash = strchr(slash + 1, '/')) {
         if (slash != NULL)
             *slash = '\0';
-        const htri_t exists = H5Lexists(file->file, name, H5P_DEFAULT);
+        const htri_t exists = lns_h5.Lexists(file->file, name, H5P_DEFAULT);
         if (exists < 0)
             status = fail(file);
         else if (exists > 0 && slash == NULL)
             status = lns_fail(LNS_ERROR_INVALID_ARGUMENT, "HDF5: '%s' is in '%s' already; names must differ", name,
                               file->path);
         if (exists > 0 && slash != NULL) {
-            H5O_info_t facts;
-            if (H5Oget_info_by_name(file->file, name, &facts, H5P_DEFAULT) < 0)
+            const hid_t object = lns_h5.Oopen(file->file, name, H5P_DEFAULT);
+            if (object < 0)
                 status = fail(file);
-            else if (facts.type != H5O_TYPE_GROUP)
+            else if (lns_h5.Iget_type(object) != H5I_GROUP)
                 status = lns_fail(LNS_ERROR_INVALID_ARGUMENT, "HDF5: '%s' in '%s' is an array of another picture", name,
                                   file->path);
+            if (object >= 0)
+                lns_h5.Oclose(object);
         }
         if (slash != NULL)
             *slash = '/';
@@ -212,21 +218,21 @@ static lns_status add_group(lns_hdf5 *file, char *name, const lns_features *feat
     lns_status status = check_free(file, name);
     if (status != LNS_OK)
         return status;
-    const hid_t links = H5Pcreate(H5P_LINK_CREATE);
+    const hid_t links = lns_h5.Pcreate(*lns_h5.P_CLS_LINK_CREATE_ID_g);
     hid_t group = H5I_INVALID_HID;
-    if (links >= 0 && H5Pset_create_intermediate_group(links, 1) >= 0 &&
-        H5Pset_char_encoding(links, H5T_CSET_UTF8) >= 0)
-        group = H5Gcreate2(file->file, name, links, H5P_DEFAULT, H5P_DEFAULT);
+    if (links >= 0 && lns_h5.Pset_create_intermediate_group(links, 1) >= 0 &&
+        lns_h5.Pset_char_encoding(links, H5T_CSET_UTF8) >= 0)
+        group = lns_h5.Gcreate2(file->file, name, links, H5P_DEFAULT, H5P_DEFAULT);
     if (group < 0)
         status = fail(file);
     else
         status = add_features(file, group, features);
-    if (group >= 0 && H5Gclose(group) < 0 && status == LNS_OK)
+    if (group >= 0 && lns_h5.Gclose(group) < 0 && status == LNS_OK)
         status = fail(file);
     if (group >= 0 && status != LNS_OK)
-        H5Ldelete(file->file, name, H5P_DEFAULT); /* no half picture in a file that is finished all the same */
+        lns_h5.Ldelete(file->file, name, H5P_DEFAULT); /* no half picture in a file that is finished all the same */
     if (links >= 0)
-        H5Pclose(links);
+        lns_h5.Pclose(links);
     return status;
 }
 
@@ -248,13 +254,16 @@ lns_status lns_hdf5_add(lns_hdf5 *file, const char *name, const lns_features *fe
 }
 
 static lns_status create(lns_hdf5 *file) {
+    lns_status status = lns_h5_load();
+    if (status != LNS_OK)
+        return status;
     file->driver.descriptor = open(file->temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (file->driver.descriptor < 0)
         return lns_fail(LNS_ERROR_IO, "cannot write '%s': %s", file->path, strerror(errno));
     quiet before;
     enter(&before);
     file->file = lns_hdf5_driver_create(&file->driver, file->temporary);
-    const lns_status status = file->file < 0 ? fail(file) : LNS_OK;
+    status = file->file < 0 ? fail(file) : LNS_OK;
     leave(&before);
     if (status != LNS_OK) {
         close(file->driver.descriptor);
@@ -296,7 +305,7 @@ static lns_status finish(lns_hdf5 *file) {
     quiet before;
     enter(&before);
     lns_status status = LNS_OK;
-    if (H5Fclose(file->file) < 0 || file->driver.error != 0)
+    if (lns_h5.Fclose(file->file) < 0 || file->driver.error != 0)
         status = fail(file);
     leave(&before);
     if (close(file->driver.descriptor) != 0 && status == LNS_OK)
@@ -322,7 +331,7 @@ void lns_hdf5_abandon(lns_hdf5 **file) {
     (*file)->driver.error = ECANCELED; /* nothing more needs to be written */
     quiet before;
     enter(&before);
-    H5Fclose((*file)->file);
+    lns_h5.Fclose((*file)->file);
     leave(&before);
     close((*file)->driver.descriptor);
     unlink((*file)->temporary);

@@ -16,7 +16,7 @@ static H5FD_t *driver_open(const char *name, unsigned flags, hid_t access, haddr
     (void)name;
     (void)flags;
     (void)last;
-    lns_hdf5_driver *const *driver = H5Pget_driver_info(access);
+    lns_hdf5_driver *const *driver = lns_h5.Pget_driver_info(access);
     if (driver == NULL)
         return NULL;
     memset(&(*driver)->library, 0, sizeof(*driver)->library);
@@ -126,16 +126,16 @@ static const H5FD_class_t driver_class = {
 };
 
 hid_t lns_hdf5_driver_create(lns_hdf5_driver *driver, const char *name) {
-    const hid_t access = H5Pcreate(H5P_FILE_ACCESS);
-    const hid_t registered = H5FDregister(&driver_class);
+    const hid_t access = lns_h5.Pcreate(*lns_h5.P_CLS_FILE_ACCESS_ID_g);
+    const hid_t registered = lns_h5.FDregister(&driver_class);
     hid_t file = H5I_INVALID_HID;
-    if (access >= 0 && registered >= 0 && H5Pset_driver(access, registered, &driver) >= 0)
-        file = H5Fcreate(name, H5F_ACC_TRUNC, H5P_DEFAULT, access);
+    if (access >= 0 && registered >= 0 && lns_h5.Pset_driver(access, registered, &driver) >= 0)
+        file = lns_h5.Fcreate(name, H5F_ACC_TRUNC, H5P_DEFAULT, access);
     /* An open file keeps what it needs of both. */
     if (registered >= 0)
-        H5FDunregister(registered);
+        lns_h5.FDunregister(registered);
     if (access >= 0)
-        H5Pclose(access);
+        lns_h5.Pclose(access);
     return file;
 }
 

@@ -6,10 +6,7 @@
 #ifndef LENSING_FEATURES_HDF5_DRIVER_H
 #define LENSING_FEATURES_HDF5_DRIVER_H
 
-#include <hdf5.h>
-#if H5_VERSION_GE(1, 13, 0)
-#include <H5FDdevelop.h>
-#endif
+#include "features/hdf5_library.h"
 
 typedef struct lns_hdf5_driver {
     H5FD_t library; /* first: the library knows the file by its address */
@@ -19,7 +16,8 @@ typedef struct lns_hdf5_driver {
     haddr_t size;
 } lns_hdf5_driver;
 
-/* A new HDF5 file in the empty file `driver->descriptor`. Both must outlive it. Negative on error. */
+/* A new HDF5 file in the empty file `driver->descriptor`. Both must outlive it. Negative on error. The
+ * library must be loaded. */
 hid_t lns_hdf5_driver_create(lns_hdf5_driver *driver, const char *name);
 
 #endif

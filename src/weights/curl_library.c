@@ -1,56 +1,39 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "weights/curl_library.h"
 
-#include <dlfcn.h>
-#include <pthread.h>
-#include <stddef.h>
-#include <string.h>
-
 #include "base/error.h"
+#include "base/library.h"
 
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-static lns_curl library;
-static const char *missing; /* what could not be found; NULL when all is there */
+static lns_curl functions;
 
-#define MEMBER(name)                                                                                                   \
-    { "curl_" #name, offsetof(lns_curl, name) }
-
-static const struct {
-    const char *name;
-    size_t offset;
-} members[] = {
-    MEMBER(global_init),  MEMBER(easy_init),     MEMBER(easy_setopt),  MEMBER(easy_perform),   MEMBER(easy_getinfo),
-    MEMBER(easy_cleanup), MEMBER(easy_strerror), MEMBER(slist_append), MEMBER(slist_free_all), MEMBER(url),
-    MEMBER(url_set),      MEMBER(url_get),       MEMBER(url_cleanup),  MEMBER(free),
+static const lns_library_symbol symbols[] = {
+#define SYMBOL(name) {"curl_" #name, offsetof(lns_curl, name), 0},
+    LNS_CURL_FUNCTIONS(SYMBOL)
+#undef SYMBOL
 };
 
-static void load(void) {
-    /* Debian's builds against OpenSSL and against GnuTLS, and macOS. */
-    static const char *const names[] = {"libcurl.so.4", "libcurl-gnutls.so.4", "libcurl.4.dylib"};
-    void *handle = NULL;
-    for (size_t i = 0; handle == NULL && i < sizeof names / sizeof *names; i++)
-        handle = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
-    if (handle == NULL) {
-        missing = names[0];
-        return;
-    }
-    for (size_t i = 0; i < sizeof members / sizeof *members; i++) {
-        void *symbol = dlsym(handle, members[i].name);
-        if (symbol == NULL) {
-            missing = members[i].name;
-            return;
-        }
-        memcpy((char *)&library + members[i].offset, &symbol, sizeof symbol);
-    }
-    if (library.global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
-        missing = "a working TLS library";
+static lns_status start(void) {
+    const CURLcode code = functions.global_init(CURL_GLOBAL_DEFAULT);
+    if (code == CURLE_OK)
+        return LNS_OK;
+    return lns_fail(LNS_ERROR_SYSTEM, "libcurl does not start: %s", functions.easy_strerror(code));
 }
 
+static lns_library library = {
+    .need = "downloads need libcurl 7.62 or newer",
+    .install = "'apt install libcurl4', 'dnf install libcurl' or 'brew install curl'",
+#if defined(__APPLE__)
+    .files = {"libcurl.4.dylib"},
+#else
+    .files = {"libcurl.so.4", "libcurl-gnutls.so.4"}, /* Debian has one for each TLS library */
+#endif
+    .symbols = symbols,
+    .symbol_count = sizeof symbols / sizeof *symbols,
+    .table = &functions,
+    .start = start,
+};
+
 lns_status lns_curl_load(const lns_curl **curl) {
-    pthread_once(&once, load);
-    *curl = &library;
-    if (missing == NULL)
-        return LNS_OK;
-    return lns_fail(LNS_ERROR_UNSUPPORTED, "downloads need the library libcurl 7.62 or newer: %s was not found",
-                    missing);
+    *curl = &functions;
+    return lns_library_load(&library);
 }

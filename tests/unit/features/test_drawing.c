@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sizes of drawings, and that marks are where the keypoints are; read back with libpng through lns_plane_decode(). */
+/* Sizes of drawings, and that marks are where the keypoints are; read back with lns_plane_decode(). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -121,8 +121,8 @@ static void pairs(void **state) {
 }
 
 int main(void) {
-    if (!LNS_HAVE_CAIRO || !LNS_HAVE_PNG) {
-        print_message("SKIP: this build has no cairo or no libpng\n");
+    if (!LNS_HAVE_CAIRO) {
+        print_message("SKIP: this build has no cairo\n");
         return 0;
     }
     const struct CMUnitTest tests[] = {
