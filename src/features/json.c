@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/options.h"
 #include "base/memory.h"
 #include "features/base64.h"
 #include "features/npz.h"
@@ -248,17 +249,14 @@ lns_status lns_features_to_json(const lns_features *features, const lns_json_opt
         *size = 0;
     if (features == NULL || text == NULL)
         return lns_fail(LNS_ERROR_INVALID_ARGUMENT, "lns_features_to_json: features and text must not be NULL");
-    lns_json_shape shape = {0};
-    if (options != NULL) {
-        if (options->struct_size != sizeof *options)
-            return lns_fail(LNS_ERROR_INVALID_ARGUMENT,
-                            "lns_features_to_json: struct_size is %zu, not %zu; call lns_json_options_init() first",
-                            options->struct_size, sizeof *options);
-        shape.file = options->file;
-        shape.descriptors = options->descriptors;
-    }
+    lns_json_options used;
+    lns_json_options_init(&used);
+    lns_status status = lns_options_take(&used, sizeof used, options, "lns_json_options");
+    if (status != LNS_OK)
+        return status;
+    const lns_json_shape shape = {.file = used.file, .descriptors = used.descriptors};
     size_t length = 0;
-    const lns_status status = lns_json_write(features, &shape, text, &length);
+    status = lns_json_write(features, &shape, text, &length);
     if (size != NULL)
         *size = length;
     return status;

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/options.h"
 #include "base/threads.h"
 
 #define PANEL LNS_MATCH_PANEL
@@ -261,10 +262,6 @@ void lns_match_options_init(lns_match_options *options) {
 }
 
 static lns_status check_options(const lns_match_options *options) {
-    if (options->struct_size != sizeof *options)
-        return lns_fail(LNS_ERROR_INVALID_ARGUMENT,
-                        "lns_match_features: struct_size is %zu, not %zu; call lns_match_options_init() first",
-                        options->struct_size, sizeof *options);
     if (!(options->ratio > 0 && options->ratio <= 1))
         return lns_fail(LNS_ERROR_INVALID_ARGUMENT, "ratio is %g; it must be above 0 and at most 1",
                         (double)options->ratio);
@@ -295,18 +292,18 @@ lns_status lns_match_features(const lns_features *first, const lns_features *sec
         *matches = NULL;
     if (first == NULL || second == NULL || matches == NULL)
         return lns_fail(LNS_ERROR_INVALID_ARGUMENT, "lns_match_features: first, second and matches must not be NULL");
-    lns_match_options defaults;
-    lns_match_options_init(&defaults);
-    if (options == NULL)
-        options = &defaults;
-    lns_status status = check_options(options);
+    lns_match_options used;
+    lns_match_options_init(&used);
+    lns_status status = lns_options_take(&used, sizeof used, options, "lns_match_options");
+    if (status == LNS_OK)
+        status = check_options(&used);
     if (status == LNS_OK)
         status = check_features(first, "first");
     if (status == LNS_OK)
         status = check_features(second, "second");
     if (status != LNS_OK)
         return status;
-    return match_all(first, second, options, matches);
+    return match_all(first, second, &used, matches);
 }
 
 void lns_matches_close(lns_matches **matches) {

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/options.h"
 #include "base/file.h"
 #include "base/memory.h"
 #include "image/decoder.h"
@@ -75,16 +76,11 @@ static decoder find_decoder(const lns_image_source *source) {
 
 static lns_status read_options(const lns_image_options *given, lns_image_options *options) {
     lns_image_options_init(options);
-    if (given == NULL)
-        return LNS_OK;
-    if (given->struct_size < sizeof *options)
-        return lns_fail(LNS_ERROR_INVALID_ARGUMENT,
-                        "image options: struct_size is %zu; call lns_image_options_init() first", given->struct_size);
-    if (given->exif != LNS_EXIF_IGNORE && given->exif != LNS_EXIF_APPLY)
+    const lns_status status = lns_options_take(options, sizeof *options, given, "lns_image_options");
+    if (status == LNS_OK && options->exif != LNS_EXIF_IGNORE && options->exif != LNS_EXIF_APPLY)
         return lns_fail(LNS_ERROR_INVALID_ARGUMENT, "image options: exif is %d; it must be 0 (ignore) or 1 (apply)",
-                        (int)given->exif);
-    *options = *given;
-    return LNS_OK;
+                        (int)options->exif);
+    return status;
 }
 
 lns_status lns_plane_decode(const void *bytes, size_t size, const lns_image_options *options, lns_plane **plane) {

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/options.h"
 #include "base/threads.h"
 #include "superpoint/backend.h"
 #include "superpoint/result.h"
@@ -39,16 +40,11 @@ void lns_detect_options_init(lns_detect_options *options) {
     options->return_descriptors = 1;
 }
 
-/* Copies the fields that the caller's version of the struct has over the defaults. */
 static lns_status take_open_options(const lns_superpoint_options *given, lns_superpoint_options *options) {
     lns_superpoint_options_init(options);
-    if (given == NULL)
-        return LNS_OK;
-    if (given->struct_size < sizeof given->struct_size || given->struct_size > sizeof *options)
-        return lns_fail(LNS_ERROR_INVALID_ARGUMENT,
-                        "lns_superpoint_options.struct_size is %zu; call lns_superpoint_options_init() first",
-                        given->struct_size);
-    memcpy(options, given, given->struct_size);
+    const lns_status status = lns_options_take(options, sizeof *options, given, "lns_superpoint_options");
+    if (status != LNS_OK)
+        return status;
     if (options->threads < 0 || options->threads > LNS_THREADS_LIMIT)
         return lns_fail(LNS_ERROR_INVALID_ARGUMENT, "threads is %d; it must be 0 (all CPUs) to %d", options->threads,
                         LNS_THREADS_LIMIT);
@@ -62,13 +58,9 @@ static lns_status take_open_options(const lns_superpoint_options *given, lns_sup
 
 static lns_status take_detect_options(const lns_detect_options *given, lns_detect_options *options) {
     lns_detect_options_init(options);
-    if (given == NULL)
-        return LNS_OK;
-    if (given->struct_size < sizeof given->struct_size || given->struct_size > sizeof *options)
-        return lns_fail(LNS_ERROR_INVALID_ARGUMENT,
-                        "lns_detect_options.struct_size is %zu; call lns_detect_options_init() first",
-                        given->struct_size);
-    memcpy(options, given, given->struct_size);
+    const lns_status status = lns_options_take(options, sizeof *options, given, "lns_detect_options");
+    if (status != LNS_OK)
+        return status;
     if (options->max_keypoints < -1 || options->max_keypoints > LNS_MAX_KEYPOINTS_LIMIT)
         return lns_fail(LNS_ERROR_INVALID_ARGUMENT, "max_keypoints is %d; it must be -1 (all) to %d",
                         (int)options->max_keypoints, LNS_MAX_KEYPOINTS_LIMIT);

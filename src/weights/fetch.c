@@ -38,6 +38,7 @@ lns_status lns_weights_fetch(const lns_fetch_options *options, lns_weights_locat
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/options.h"
 #include "weights/checksum.h"
 #include "weights/http.h"
 #include "weights/hub.h"
@@ -431,11 +432,9 @@ static lns_status fetch_all(fetch *f) {
 
 static lns_status read_options(const lns_fetch_options *given, fetch *f) {
     lns_fetch_options_init(&f->options);
-    if (given != NULL && given->struct_size < sizeof *given)
-        return lns_fail(LNS_ERROR_INVALID_ARGUMENT,
-                        "fetch options: struct_size is %zu; call lns_fetch_options_init() first", given->struct_size);
-    if (given != NULL)
-        f->options = *given;
+    const lns_status status = lns_options_take(&f->options, sizeof f->options, given, "lns_fetch_options");
+    if (status != LNS_OK)
+        return status;
     const char *repository = f->options.repository;
     return repository != NULL && *repository != '\0' ? lns_hub_name_parse(repository, &f->name)
                                                      : lns_hub_name_from_environment(&f->name);
