@@ -49,9 +49,6 @@ has_library() {
 has_hdf5() {
     pkg-config --exists hdf5 || command -v h5cc
 }
-has_giflib() {
-    printf '#include <stdio.h>\n#include <gif_lib.h>\n' | "${CC:-cc}" -E -x c -
-}
 has_meson() {
     # Old releases of Ubuntu have a meson that is too old; it then comes from PyPI below.
     if find_meson; then
@@ -75,10 +72,8 @@ look() {
     need ninja ninja-build ninja-build ninja find_ninja
     need python3 'python3 python3-venv' python3 python find_python
     need libjpeg libjpeg-dev libjpeg-turbo-devel jpeg-turbo has_library libjpeg
-    need libpng libpng-dev libpng-devel libpng has_library libpng
     need libwebp libwebp-dev libwebp-devel webp has_library libwebp
     need libtiff libtiff-dev libtiff-devel libtiff has_library libtiff-4
-    need giflib libgif-dev giflib-devel giflib has_giflib
     need json-c libjson-c-dev json-c-devel json-c has_library json-c
     need zlib zlib1g-dev zlib-devel zlib has_library zlib
     need libcurl 'libcurl4-openssl-dev ca-certificates' libcurl-devel curl has_library libcurl

@@ -37,7 +37,7 @@ install_torch() {
     build/venv/bin/python -c 'import torch' 2>/dev/null && return 0
     say "installing PyTorch in build/venv"
     # shellcheck disable=SC2086
-    build/venv/bin/python -m pip install -q --disable-pip-version-check --no-input --retries 1 $torch ||
+    build/venv/bin/python -m pip install -qq --disable-pip-version-check --no-input --retries 1 $torch ||
         say 'SKIP: no PyTorch for this Python here; the tests that compare with it are skipped'
 }
 
