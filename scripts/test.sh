@@ -29,15 +29,12 @@ c_tests() {
     scripts/build.sh "$@" && "$(find_meson)" test -C "$1" --no-rebuild --print-errorlogs --timeout-multiplier 10
 }
 
-# The tests with real weights compare with PyTorch, and are skipped where there is none for this Python.
+# The tests with real weights compare with PyTorch, and are skipped where there is none for this Python. A build for CPUs
+# that is in build/venv already is taken as it is.
 install_torch() {
-    local torch=torch==2.13.0
-    # The build for CPUs: the one of PyPI brings gigabytes of GPU libraries.
-    [ "$(uname -s)" = Darwin ] || torch="$torch+cpu --extra-index-url https://download.pytorch.org/whl/cpu"
     build/venv/bin/python -c 'import torch' 2>/dev/null && return 0
     say "installing PyTorch in build/venv"
-    # shellcheck disable=SC2086
-    build/venv/bin/python -m pip install -qq --disable-pip-version-check --no-input --retries 1 $torch ||
+    build/venv/bin/python -m pip install -qq --disable-pip-version-check --no-input --retries 1 torch==2.13.0 ||
         say 'SKIP: no PyTorch for this Python here; the tests that compare with it are skipped'
 }
 
