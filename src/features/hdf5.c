@@ -72,13 +72,18 @@ static lns_status add_array(const lns_hdf5 *file, hid_t group, const char *name,
                             hid_t file_type, hid_t memory_type, const void *data, hid_t *dataset) {
     lns_status status = LNS_OK;
     const hid_t space = lns_h5.Screate_simple(dimensions, shape, NULL);
-    const hid_t set = space < 0 ? H5I_INVALID_HID
-                                : lns_h5.Dcreate2(group, name, file_type, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+    /* Without the time of writing: the same pictures give the same file. */
+    const hid_t properties = lns_h5.Pcreate(*lns_h5.P_CLS_DATASET_CREATE_ID_g);
+    const hid_t set = space < 0 || properties < 0 || lns_h5.Pset_obj_track_times(properties, 0) < 0
+                          ? H5I_INVALID_HID
+                          : lns_h5.Dcreate2(group, name, file_type, space, H5P_DEFAULT, properties, H5P_DEFAULT);
     if (set < 0)
         status = fail(file);
     else if (shape[0] > 0 && shape[dimensions - 1] > 0 &&
              lns_h5.Dwrite(set, memory_type, H5S_ALL, H5S_ALL, H5P_DEFAULT, data) < 0)
         status = fail(file);
+    if (properties >= 0)
+        lns_h5.Pclose(properties);
     if (space >= 0)
         lns_h5.Sclose(space);
     if (status == LNS_OK && dataset != NULL)

@@ -43,6 +43,7 @@
     _(Pset_char_encoding)                                                                                              \
     _(Pset_create_intermediate_group)                                                                                  \
     _(Pset_driver)                                                                                                     \
+    _(Pset_obj_track_times)                                                                                            \
     _(Sclose)                                                                                                          \
     _(Screate)                                                                                                         \
     _(Screate_simple)                                                                                                  \
@@ -51,6 +52,7 @@
 
 /* Variables that hold a type or class once the library is open. */
 #define LNS_H5_IDS(_)                                                                                                  \
+    _(P_CLS_DATASET_CREATE_ID_g)                                                                                       \
     _(P_CLS_FILE_ACCESS_ID_g)                                                                                          \
     _(P_CLS_LINK_CREATE_ID_g)                                                                                          \
     _(T_IEEE_F32LE_g)                                                                                                  \

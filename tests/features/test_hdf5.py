@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """HDF5 files, read with h5py the way hloc reads them."""
 import os
+import time
 
 import numpy as np
 import pytest
@@ -45,6 +46,13 @@ def test_layout(tool, tmp_path, features):
                 assert np.array_equal(group[name][()], array)
             assert group["image_size"].dtype == np.int64 and list(group["image_size"]) == [1600, 900]
             assert group["keypoints"].attrs["uncertainty"] == pytest.approx(2 * (1600 / 640 + 900 / 480) / 2, rel=1e-15)
+
+
+def test_same_features_give_the_same_bytes(tool, tmp_path, features):
+    for name in ("first.h5", "second.h5"):
+        tool("hdf5", tmp_path / name, 0, "x", tmp_path / "7.bin")
+        time.sleep(1.1)  # times in HDF5 are whole seconds
+    assert (tmp_path / "first.h5").read_bytes() == (tmp_path / "second.h5").read_bytes()
 
 
 def test_without_descriptors(tool, tmp_path):
