@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every photo of LENSING_TEST_DATA/photos: the library against PyTorch in float32, on the original weights.
 
-    LENSING_TEST_DATA=FOLDER check_photos.py [--build BUILD] [--threads N] [PHOTO...]
+    LENSING_TEST_DATA=FOLDER check_photos.py [--build BUILD] [--threads N] [--spread] [PHOTO...]
 
 LENSING_CPU chooses the kernel set. The reference is tests/golden/reference.py on the photo as Pillow reads and resizes it;
 its maps are kept in a temporary folder. Prints one line a photo and one for the worst of all; the last line is
@@ -11,9 +11,9 @@ A photo passes when
   - its frame equals Pillow's byte for byte,
   - no score of the map differs by more than 2e-5, the Pearson correlation of the maps is at least 0.999999, and the cosine
     of every pair of descriptors, of the map and of keypoints, is at least 0.99999,
-  - for every nms_radius, threshold and max_keypoints the keypoints are the same pixels, except where the decision was
-    between scores within 1e-6 of each other: at the threshold, at the cut of max_keypoints, or inside the window. Such
-    cases are counted.
+  - for every nms_radius (with --spread: for one of them, the next for the next photo), threshold and max_keypoints the
+    keypoints are the same pixels, except where the decision was between scores within 1e-6 of each other: at the
+    threshold, at the cut of max_keypoints, or inside the window. Such cases are counted.
 """
 
 import argparse
@@ -199,7 +199,7 @@ def check_maps(result, scores, descriptors, my_scores, my_descriptors):
     result.cosine = float(cosines(descriptors, my_descriptors).min())
 
 
-def check_photo(library, weights, path):
+def check_photo(library, weights, path, radii):
     result = Result()
     size, frame = read_frame(path)
     scores, descriptors = reference_maps(weights, path, frame)
@@ -207,7 +207,7 @@ def check_photo(library, weights, path):
     result.require(tuple(my_size) == size, f"size {tuple(my_size)}, Pillow says {size}")
     result.require(np.array_equal(frame, my_frame), f"{np.count_nonzero(frame != my_frame)} pixels of the frame differ")
     check_maps(result, scores, descriptors, my_scores, my_descriptors)
-    for radius in RADII:
+    for radius in radii:
         # Sorted by falling score, so that every threshold and every limit is a beginning of the whole list.
         everything = reference.postprocess(scores, descriptors, -1, 0.0, radius, BORDER)
         for threshold, limit in itertools.product(THRESHOLDS, LIMITS):
@@ -231,6 +231,7 @@ def main():
     parser.add_argument("photos", nargs="*", type=pathlib.Path, metavar="PHOTO")
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build")
     parser.add_argument("--threads", type=int, default=0)
+    parser.add_argument("--spread", action="store_true", help="one nms_radius for each photo, in turn")
     arguments = parser.parse_args()
     data = os.environ.get("LENSING_TEST_DATA")
     if not data:
@@ -240,8 +241,9 @@ def main():
     photos = arguments.photos or sorted(p for p in pathlib.Path(data, "photos").iterdir() if p.suffix.lower() in SUFFIXES)
     torch.set_num_threads(1)
     library, worst, failed = Library(arguments.build, weights, arguments.threads), Result(), 0
-    for path in photos:
-        result = check_photo(library, weights, path)
+    for number, path in enumerate(photos):
+        radii = RADII[number % len(RADII):][:1] if arguments.spread else RADII
+        result = check_photo(library, weights, path, radii)
         worst.add(result)
         failed += bool(result.faults)
         print(f"{'FAIL' if result.faults else 'ok'} {path.name}: {result.line()}", flush=True)

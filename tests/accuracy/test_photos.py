@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs check_photos.py, which compares photos with PyTorch on the original weights: every photo with the best kernels of
-this CPU, and every fifth one with the others, which take longer. check_photos.py itself, run by hand, takes all of them
-with any kernels."""
+this CPU, and every fifth one with the others, which take longer, each photo with one suppression radius. check_photos.py
+itself, run by hand, takes all photos with all radii and any kernels."""
 import os
 import re
 import subprocess
@@ -30,7 +30,7 @@ def test_photos(root, program, build_dir, test_data, cpu):
         photos = photos[::5]
     script = root / "tests" / "accuracy" / "check_photos.py"
     result = subprocess.run(
-        [sys.executable, str(script), "--build", str(build_dir), *map(str, photos)],
+        [sys.executable, str(script), "--build", str(build_dir), "--spread", *map(str, photos)],
         capture_output=True,
         text=True,
         env={**os.environ, "LENSING_CPU": cpu, "LENSING_TEST_DATA": str(test_data)},
