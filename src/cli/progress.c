@@ -57,15 +57,15 @@ static void format_rest(char *text, size_t size, double seconds) {
 
 /* "12/40  3.1/s  0:09 left" */
 static void format_facts(char *text, size_t size, const lns_cli_progress *progress, uint64_t done, uint64_t total) {
-    char so_far[32];
-    char all[40] = "";
-    char speed[32] = "";
-    char rest[40] = "";
+    char so_far[48];
+    char all[56] = "";
+    char speed[48] = "";
+    char rest[48] = "";
     const double seconds = (lns_cli_clock_ms() - progress->start_ms) / 1e3;
     const double rate = seconds > 0 ? (double)done / seconds : 0;
     format_amount(so_far, sizeof so_far, progress->bytes, (double)done);
     if (total > 0) {
-        char amount[32];
+        char amount[48];
         format_amount(amount, sizeof amount, progress->bytes, (double)total);
         snprintf(all, sizeof all, "/%s", amount);
     }
@@ -74,7 +74,7 @@ static void format_facts(char *text, size_t size, const lns_cli_progress *progre
     else if (done > 0)
         snprintf(speed, sizeof speed, "  %.1f/s", rate);
     if (done > 0 && total > done) {
-        char time[32];
+        char time[40];
         format_rest(time, sizeof time, (double)(total - done) / rate);
         snprintf(rest, sizeof rest, "  %s", time);
     }
@@ -82,7 +82,7 @@ static void format_facts(char *text, size_t size, const lns_cli_progress *progre
 }
 
 static void draw(const lns_cli_progress *progress, uint64_t done, uint64_t total) {
-    char facts[128];
+    char facts[224];
     char line[LINE_LIMIT];
     char bar[64] = "";
     format_facts(facts, sizeof facts, progress, done, total);

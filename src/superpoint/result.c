@@ -44,7 +44,7 @@ lns_status lns_result_create(size_t count, int with_descriptors, lns_features **
 lns_status lns_features_copy(const lns_features *features, lns_features **copy) {
     if (copy == NULL || features == NULL)
         return lns_fail(LNS_ERROR_INVALID_ARGUMENT, "lns_features_copy: features and copy must not be NULL");
-    lns_result_arrays arrays;
+    lns_result_arrays arrays = {0};
     const size_t count = features->count;
     const lns_status status = lns_result_create(count, features->descriptors != NULL, copy, &arrays);
     if (status != LNS_OK)

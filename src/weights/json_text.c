@@ -54,31 +54,49 @@ static size_t measure_number(const char *text, size_t size) {
     return at;
 }
 
-/* Length of the piece at the start of a text: a character in or outside a string, an escape, a number; 0 when JSON has
- * no use for it there. */
+/* Length of the word at the start of a text; 0 when it is none of JSON's three. */
+static size_t measure_word(const char *text, size_t size) {
+    static const char *const words[] = {"true", "false", "null"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        const size_t length = strlen(words[i]);
+        if (length <= size && memcmp(text, words[i], length) == 0)
+            return length;
+    }
+    return 0;
+}
+
+/* Length of the piece at the start of a text: a character in or outside a string, an escape, a number, a word; 0 when
+ * JSON has no use for it there. */
 static size_t measure_piece(const char *text, size_t size, int in_string) {
     const char c = text[0];
     if (in_string)
         return (unsigned char)c < 0x20 ? 0 : c == '\\' && size > 1 ? 2 : 1;
     if (c == '-' || (c >= '0' && c <= '9'))
         return measure_number(text, size);
-    return c != '\0' && strchr(" \t\r\n{}[]:,\"truefalsn", c) != NULL;
+    if (c != '\0' && strchr(" \t\r\n{}[]:,\"", c) != NULL)
+        return 1;
+    return measure_word(text, size);
 }
 
-/* json-c takes some things that are not JSON, such as names in single quotes and numbers like 01 or 1. (with a point at
- * the end). Refuses them. Counts the colons outside strings: in valid JSON each belongs to one member. */
+/* json-c takes some things that are not JSON, such as names in single quotes, numbers like 01 or 1. (with a point at the
+ * end), NaN, and a comma before a closing bracket. Refuses them; the strict mode of json-c would not do: it lets some of
+ * them pass, and from 0.18 on it refuses text beyond ASCII. Counts the colons outside strings: in valid JSON each belongs
+ * to one member. */
 static lns_status scan(const char *text, size_t size, const char *label, size_t *colons) {
     int in_string = 0;
+    char last = '\0'; /* character before this one, white space and strings left out */
     *colons = 0;
     for (size_t at = 0; at < size;) {
         const size_t length = measure_piece(text + at, size - at, in_string);
-        if (length == 0)
+        if (length == 0 || (!in_string && last == ',' && (text[at] == '}' || text[at] == ']')))
             return lns_fail(LNS_ERROR_CORRUPT, "'%s': invalid JSON text at byte %zu: 0x%02x %s", label, at,
                             (unsigned char)text[at], in_string ? "in a string" : "between the values");
         if (text[at] == '"')
             in_string = !in_string;
         else if (!in_string && text[at] == ':')
             ++*colons;
+        if (in_string || strchr(" \t\r\n", text[at]) == NULL)
+            last = text[at];
         at += length;
     }
     return LNS_OK;
@@ -95,7 +113,7 @@ static lns_status parse(const char *text, size_t size, const char *label, json_o
     json_tokener *tokener = json_tokener_new_ex(DEPTH_LIMIT);
     if (tokener == NULL)
         return lns_fail_memory(size);
-    json_tokener_set_flags(tokener, JSON_TOKENER_STRICT | JSON_TOKENER_VALIDATE_UTF8);
+    json_tokener_set_flags(tokener, JSON_TOKENER_VALIDATE_UTF8);
     *object = json_tokener_parse_ex(tokener, text, (int)size);
     const enum json_tokener_error error = json_tokener_get_error(tokener);
     const size_t end = json_tokener_get_parse_end(tokener);
