@@ -29,12 +29,15 @@ c_tests() {
     scripts/build.sh "$@" && "$(find_meson)" test -C "$1" --no-rebuild --print-errorlogs --timeout-multiplier 10
 }
 
-# The tests with real weights compare with PyTorch, and are skipped where there is none for this Python. A build for CPUs
-# that is in build/venv already is taken as it is.
+# The tests with real weights compare with PyTorch, and are skipped where pip finds none. On Linux only the build for CPUs
+# will do, which pip must be set up to find: the other brings gigabytes of GPU libraries. What is in build/venv already is
+# taken as it is.
 install_torch() {
+    local torch=torch==2.13.0+cpu
+    [ "$(uname -s)" != Darwin ] || torch=torch==2.13.0
     build/venv/bin/python -c 'import torch' 2>/dev/null && return 0
     say "installing PyTorch in build/venv"
-    build/venv/bin/python -m pip install -qq --disable-pip-version-check --no-input --retries 1 torch==2.13.0 ||
+    build/venv/bin/python -m pip install -qq --disable-pip-version-check --no-input --retries 1 $torch ||
         say 'SKIP: no PyTorch for this Python here; the tests that compare with it are skipped'
 }
 
