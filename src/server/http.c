@@ -1,0 +1,520 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Between libmicrohttpd and the routes: reading requests with limits, suspending connections while the engine works, and
+ * sending answers. One thread of libmicrohttpd serves all connections and never waits. */
+#include "http.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <limits.h>
+#include <netinet/in.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/socket.h>
+
+#include "clock.h"
+#include "detail.h"
+
+struct http {
+    server *server;
+    const server_limits *limits;
+    const char *api_key;
+    engine *engine;
+    metrics *metrics;
+    guard *guard;
+    struct MHD_Daemon *daemon;
+    atomic_size_t body_memory; /* bytes of all bodies that are held */
+    atomic_size_t connections;
+    atomic_size_t unfinished;  /* requests that are not answered to the end */
+};
+
+static const char json[] = "application/json", plain[] = "text/plain; charset=utf-8";
+static const char invalid_request[] = "Invalid HTTP request received.";
+
+/* ---- Answers ------------------------------------------------------------------------------------ */
+
+void request_answer(request *r, int status, const char *content_type, char *body, size_t size) {
+    if (r->state >= REQUEST_ANSWERED) {
+        free(body);
+        return;
+    }
+    r->state = REQUEST_ANSWERED;
+    r->answer.status = status;
+    r->answer.content_type = content_type;
+    r->answer.body = body;
+    r->answer.size = size;
+    if (body == NULL) {
+        r->answer.status = 500;
+        r->answer.content_type = json;
+        r->answer.text = "{\"detail\":\"MemoryError: out of memory\"}";
+        r->answer.size = strlen(r->answer.text);
+    }
+}
+
+void request_answer_text(request *r, int status, const char *content_type, const char *text) {
+    if (r->state >= REQUEST_ANSWERED)
+        return;
+    r->state = REQUEST_ANSWERED;
+    r->answer.status = status;
+    r->answer.content_type = content_type;
+    r->answer.text = text;
+    r->answer.size = strlen(text);
+}
+
+void request_answer_detail(request *r, int status, const char *detail) {
+    size_t size = 0;
+    char *body = detail_body(detail, &size);
+    request_answer(r, status, json, body, size);
+}
+
+static void answer_invalid(request *r, int status) {
+    request_answer_text(r, status, plain, invalid_request);
+    r->answer.close = 1;
+}
+
+/* The body has not been read, and will not be. */
+static void answer_early(request *r, int status, const char *detail) {
+    request_answer_detail(r, status, detail);
+    r->answer.close = 1;
+}
+
+static const char *status_text(int status) {
+    static const struct {
+        int status;
+        const char *text;
+    } texts[] = {{200, "OK"},
+                 {307, "Temporary Redirect"},
+                 {400, "Bad Request"},
+                 {401, "Unauthorized"},
+                 {404, "Not Found"},
+                 {405, "Method Not Allowed"},
+                 {413, "Content Too Large"},
+                 {431, "Request Header Fields Too Large"},
+                 {500, "Internal Server Error"},
+                 {501, "Not Implemented"},
+                 {503, "Service Unavailable"}};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        if (texts[i].status == status)
+            return texts[i].text;
+    return "";
+}
+
+/* In the form of uvicorn's access log. Characters that could forge a line are replaced. */
+static void log_access(const request *r, const char *method, const char *version) {
+    char address[INET6_ADDRSTRLEN] = "-";
+    int port = 0;
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(r->connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+    if (info != NULL && info->client_addr != NULL) {
+        const struct sockaddr *any = info->client_addr;
+        if (any->sa_family == AF_INET) {
+            struct sockaddr_in v4;
+            memcpy(&v4, any, sizeof v4);
+            inet_ntop(AF_INET, &v4.sin_addr, address, sizeof address);
+            port = ntohs(v4.sin_port);
+        } else if (any->sa_family == AF_INET6) {
+            struct sockaddr_in6 v6;
+            memcpy(&v6, any, sizeof v6);
+            inet_ntop(AF_INET6, &v6.sin6_addr, address, sizeof address);
+            port = ntohs(v6.sin6_port);
+        }
+    }
+    char target[256];
+    size_t n = 0;
+    for (; n < sizeof target - 1 && r->target[n] != '\0'; n++) {
+        const unsigned char c = (unsigned char)r->target[n];
+        target[n] = c < 0x21 || c == 0x7f || c == '"' ? '?' : (char)c;
+    }
+    target[n] = '\0';
+    printf("INFO:     %s:%d - \"%.16s %s %.16s\" %d %s\n", address, port, method, target, version, r->answer.status,
+           status_text(r->answer.status));
+    fflush(stdout);
+}
+
+static enum MHD_Result send_answer(http *self, request *r, const char *method, const char *version) {
+    answer *a = &r->answer;
+    struct MHD_Response *response =
+        a->text != NULL
+            ? MHD_create_response_from_buffer(a->size, (void *)(size_t)a->text, MHD_RESPMEM_PERSISTENT)
+            : MHD_create_response_from_buffer(a->size, a->body, MHD_RESPMEM_MUST_FREE);
+    if (response == NULL)
+        return MHD_NO;
+    a->body = NULL; /* the response's now */
+    char number[16];
+    MHD_add_response_header(response, "server", "uvicorn");
+    if (a->content_type != NULL)
+        MHD_add_response_header(response, "content-type", a->content_type);
+    if (a->allow != NULL)
+        MHD_add_response_header(response, "allow", a->allow);
+    if (a->location != NULL)
+        MHD_add_response_header(response, "location", a->location);
+    if (a->status == 401)
+        MHD_add_response_header(response, "www-authenticate", "Bearer");
+    if (a->close)
+        MHD_add_response_header(response, "connection", "close");
+    if (a->retry_after > 0) {
+        snprintf(number, sizeof number, "%d", a->retry_after);
+        MHD_add_response_header(response, "retry-after", number);
+    }
+    const enum MHD_Result queued = MHD_queue_response(r->connection, (unsigned)a->status, response);
+    MHD_destroy_response(response);
+    r->state = REQUEST_SENDING;
+    log_access(r, method, version);
+    metrics_request(self->metrics, r->route != NULL ? r->route->path : "other", a->status, clock_ms() - r->started,
+                    r->received, a->size);
+    return queued;
+}
+
+/* ---- Deadlines ---------------------------------------------------------------------------------- */
+
+static void set_deadline(http *self, struct MHD_Connection *connection, double milliseconds) {
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    if (info != NULL)
+        guard_set(self->guard, info->socket_context, milliseconds);
+}
+
+static void notice_connection(void *context, struct MHD_Connection *connection, void **socket_context,
+                              enum MHD_ConnectionNotificationCode code) {
+    http *self = context;
+    if (code == MHD_CONNECTION_NOTIFY_STARTED) {
+        const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+        guarded *c = info != NULL ? guard_add(self->guard, info->connect_fd) : NULL;
+        *socket_context = c;
+        guard_set(self->guard, c, self->limits->header_timeout_ms);
+        atomic_fetch_add(&self->connections, 1);
+    } else {
+        guard_remove(self->guard, *socket_context);
+        *socket_context = NULL;
+        atomic_fetch_sub(&self->connections, 1);
+    }
+}
+
+/* ---- Reading ------------------------------------------------------------------------------------ */
+
+/* Called with the request line; what it returns becomes the request of the handler below. */
+static void *begin_request(void *context, const char *target, struct MHD_Connection *connection) {
+    http *self = context;
+    request *r = calloc(1, sizeof *r);
+    if (r == NULL)
+        return NULL;
+    r->server = self->server;
+    r->connection = connection;
+    r->started = clock_ms();
+    r->target = strdup(target);
+    if (r->target == NULL) {
+        free(r);
+        return NULL;
+    }
+    const char *mark = strchr(r->target, '?');
+    r->query = mark != NULL ? mark + 1 : "";
+    atomic_fetch_add(&self->unfinished, 1);
+    return r;
+}
+
+static void end_request(void *context, struct MHD_Connection *connection, void **slot,
+                        enum MHD_RequestTerminationCode code) {
+    (void)code;
+    http *self = context;
+    request *r = *slot;
+    *slot = NULL;
+    if (r == NULL)
+        return;
+    /* The connection may wait for its next request as long as idle ones may, and then has the time of a header. */
+    set_deadline(self, connection, self->limits->idle_timeout_s * 1000.0 + self->limits->header_timeout_ms);
+    if (r->fields != NULL)
+        r->free_fields(r->fields);
+    atomic_fetch_sub(&self->body_memory, r->room);
+    atomic_fetch_sub(&self->unfinished, 1);
+    free(r->body);
+    free(r->answer.body);
+    free(r->answer.location);
+    free(r->target);
+    free(r);
+}
+
+typedef struct header_check {
+    size_t fields, bytes;
+    int lengths, hosts, bad_name, chunked, bad_coding;
+} header_check;
+
+static enum MHD_Result check_field(void *context, enum MHD_ValueKind kind, const char *name, const char *value) {
+    (void)kind;
+    header_check *check = context;
+    check->fields++;
+    check->bytes += strlen(name) + (value != NULL ? strlen(value) : 0) + 4;
+    for (const char *c = name; *c != '\0'; c++)
+        check->bad_name |= (unsigned char)*c <= ' ' || (unsigned char)*c >= 0x7f;
+    check->bad_name |= name[0] == '\0';
+    if (strcasecmp(name, "content-length") == 0)
+        check->lengths++;
+    else if (strcasecmp(name, "host") == 0)
+        check->hosts++;
+    else if (strcasecmp(name, "transfer-encoding") == 0) {
+        check->bad_coding |= check->chunked || value == NULL || strcasecmp(value, "chunked") != 0;
+        check->chunked = 1;
+    }
+    return MHD_YES;
+}
+
+/* The length must be digits only; libmicrohttpd has read it, but not as strictly. */
+static int read_length(request *r) {
+    const char *text = request_header(r, "content-length");
+    if (text == NULL)
+        return 1;
+    size_t length = 0;
+    for (const char *c = text; *c != '\0'; c++) {
+        if (*c < '0' || *c > '9')
+            return 0;
+        const size_t digit = (size_t)(*c - '0');
+        length = length > (SIZE_MAX - digit) / 10 ? SIZE_MAX : length * 10 + digit;
+    }
+    r->content_length = length;
+    r->has_length = 1;
+    return text[0] != '\0';
+}
+
+/* What libmicrohttpd lets pass and a careful server does not. */
+static void check_header(request *r, const char *version) {
+    header_check check = {0};
+    MHD_get_connection_values(r->connection, MHD_HEADER_KIND, check_field, &check);
+    if (check.fields > SERVER_MAX_HEADERS || check.bytes > SERVER_MAX_HEADER_BYTES)
+        answer_invalid(r, 431);
+    else if (strlen(r->target) > SERVER_MAX_TARGET)
+        answer_invalid(r, 414);
+    else if (check.bad_coding && check.lengths == 0)
+        answer_invalid(r, 501);
+    else if (check.bad_name || check.bad_coding || check.lengths > 1 || (check.lengths > 0 && check.chunked) ||
+             check.hosts > 1 || (check.hosts == 0 && strcmp(version, "HTTP/1.1") == 0) || !read_length(r))
+        answer_invalid(r, 400);
+}
+
+static const route *find_route(const char *path) {
+    for (const route *candidate = server_routes; candidate->path != NULL; candidate++)
+        if (strcmp(candidate->path, path) == 0)
+            return candidate;
+    return NULL;
+}
+
+/* A path with a slash too much goes to the one without. */
+static int redirect(request *r, const char *path) {
+    const size_t length = strlen(path);
+    const char *host = request_header(r, "host");
+    if (length < 2 || path[length - 1] != '/' || host == NULL)
+        return 0;
+    char *bare = strndup(path, length - 1);
+    const int known = bare != NULL && find_route(bare) != NULL;
+    if (known) {
+        const size_t size = strlen(host) + length + strlen(r->query) + 16;
+        r->answer.location = malloc(size);
+        if (r->answer.location != NULL)
+            snprintf(r->answer.location, size, "http://%s%s%s%s", host, bare, r->query[0] != '\0' ? "?" : "", r->query);
+        request_answer_text(r, 307, NULL, "");
+    }
+    free(bare);
+    return known;
+}
+
+/* Takes as long for any wrong key of the right length. */
+static int has_key(const http *self, const request *r) {
+    const char *given = request_header(r, "authorization");
+    if (given == NULL || strncasecmp(given, "bearer ", 7) != 0)
+        return 0;
+    given += 7;
+    const size_t length = strlen(self->api_key);
+    unsigned char difference = strlen(given) != length;
+    for (size_t i = 0; i < length && given[i] != '\0'; i++)
+        difference |= (unsigned char)(given[i] ^ self->api_key[i]);
+    return difference == 0;
+}
+
+static void choose_route(http *self, request *r, const char *path, const char *method) {
+    r->route = find_route(path);
+    if (r->route == NULL) {
+        if (!redirect(r, path))
+            request_answer_detail(r, 404, "Not Found");
+    } else if (strcmp(r->route->method, method) != 0) {
+        request_answer_detail(r, 405, "Method Not Allowed");
+        r->answer.allow = r->route->method;
+    } else if (self->api_key != NULL && !r->route->open && !has_key(self, r)) {
+        request_answer_detail(r, 401, "Not authenticated");
+    } else if (r->has_length && r->content_length > self->limits->max_body) {
+        answer_early(r, 413, "Request body too large");
+    } else if (r->route->before_body != NULL) {
+        r->route->before_body(r);
+    }
+    if (r->state == REQUEST_ANSWERED && (r->content_length > 0 || request_header(r, "transfer-encoding") != NULL))
+        r->answer.close = 1; /* rather than read a body that nobody wants */
+}
+
+/* Keeps a part of the body; beyond the limit only counts. */
+static void keep_body(http *self, request *r, const char *data, size_t size) {
+    r->received += size;
+    if (r->too_large || r->received > self->limits->max_body) {
+        r->too_large = 413;
+        return;
+    }
+    if (r->size + size > r->room) {
+        size_t room = r->has_length ? r->content_length : 2 * (r->size + size) + 4096;
+        room = room < r->size + size ? r->size + size : room;
+        if (atomic_fetch_add(&self->body_memory, room - r->room) + (room - r->room) > self->limits->max_body_memory) {
+            atomic_fetch_sub(&self->body_memory, room - r->room);
+            r->too_large = 503;
+            return;
+        }
+        unsigned char *body = realloc(r->body, room);
+        if (body == NULL) {
+            atomic_fetch_sub(&self->body_memory, room - r->room);
+            r->too_large = 503;
+            return;
+        }
+        r->body = body;
+        r->room = room;
+    }
+    memcpy(r->body + r->size, data, size);
+    r->size += size;
+}
+
+static void read_header(http *self, request *r, const char *path, const char *method, const char *version) {
+    r->state = REQUEST_READING;
+    check_header(r, version);
+    if (r->state == REQUEST_READING)
+        choose_route(self, r, path, method);
+    const double size = r->has_length && r->content_length < self->limits->max_body ? (double)r->content_length : 0;
+    set_deadline(self, r->connection, self->limits->body_timeout_ms + size / self->limits->min_rate);
+}
+
+static void finish_body(http *self, request *r) {
+    if (r->too_large == 413) {
+        request_answer_detail(r, 413, "Request body too large");
+    } else if (r->too_large) {
+        request_answer_detail(r, 503, "the server is busy: too many large requests");
+        r->answer.retry_after = 1;
+    } else if (server_is_draining(r->server) && r->route->handle != NULL && !r->route->open) {
+        request_answer_detail(r, 503, "model is shutting down");
+        r->answer.close = 1;
+    } else {
+        r->route->handle(r);
+    }
+    (void)self;
+}
+
+static enum MHD_Result handle(void *context, struct MHD_Connection *connection, const char *path, const char *method,
+                              const char *version, const char *data, size_t *size, void **slot) {
+    http *self = context;
+    request *r = *slot;
+    (void)connection;
+    if (r == NULL)
+        return MHD_NO; /* no memory for the request */
+    if (r->state == REQUEST_NEW) {
+        read_header(self, r, path, method, version);
+        if (r->state != REQUEST_ANSWERED)
+            return MHD_YES;
+    }
+    if (r->state == REQUEST_READING && *size > 0) {
+        keep_body(self, r, data, *size);
+        *size = 0;
+        return MHD_YES;
+    }
+    if (r->state == REQUEST_READING)
+        finish_body(self, r);
+    if (r->state == REQUEST_WAITING)
+        return MHD_YES;
+    set_deadline(self, r->connection,
+                 self->limits->write_timeout_ms + (double)r->answer.size / self->limits->min_rate);
+    return send_answer(self, r, method, version);
+}
+
+const char *request_header(const request *r, const char *name) {
+    return MHD_lookup_connection_value(r->connection, MHD_HEADER_KIND, name);
+}
+
+/* ---- The engine's side -------------------------------------------------------------------------- */
+
+static int is_abandoned(job *work) {
+    const request *r = work->user;
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(r->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    char byte;
+    if (info == NULL)
+        return 1;
+    const ssize_t got = recv(info->connect_fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    return got == 0 || (got < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR);
+}
+
+static void take_result(job *work) {
+    request *r = work->user;
+    request_answer(r, work->result.status, json, work->result.body, work->result.size);
+    r->answer.retry_after = work->result.retry_after;
+    MHD_resume_connection(r->connection);
+}
+
+void request_submit(request *r) {
+    http *self = server_http(r->server);
+    r->work.user = r;
+    r->work.done = take_result;
+    r->work.is_abandoned = is_abandoned;
+    /* Suspended first: the answer may be there before this function returns. */
+    r->state = REQUEST_WAITING;
+    set_deadline(self, r->connection, -1);
+    MHD_suspend_connection(r->connection);
+    if (engine_submit(self->engine, &r->work) == 0)
+        return;
+    metrics_refused(self->metrics);
+    request_answer_detail(r, 503, "the server is busy: the queue is full");
+    r->answer.retry_after = 1;
+    MHD_resume_connection(r->connection);
+}
+
+/* ---- The daemon --------------------------------------------------------------------------------- */
+
+http *http_start(const http_options *options, int *error) {
+    http *self = calloc(1, sizeof *self);
+    *error = ENOMEM;
+    if (self == NULL)
+        return NULL;
+    self->server = options->server;
+    self->limits = options->limits;
+    self->api_key = options->api_key;
+    self->engine = options->engine;
+    self->metrics = options->metrics;
+    self->guard = guard_create();
+    if (self->guard == NULL) {
+        free(self);
+        return NULL;
+    }
+    errno = 0;
+    self->daemon = MHD_start_daemon(
+        MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ITC, 0, NULL, NULL, handle, self,
+        MHD_OPTION_LISTEN_SOCKET, options->socket, MHD_OPTION_CONNECTION_LIMIT, options->limits->max_connections,
+        MHD_OPTION_CONNECTION_TIMEOUT, options->limits->idle_timeout_s, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+        (size_t)64 * 1024, MHD_OPTION_URI_LOG_CALLBACK, begin_request, self, MHD_OPTION_NOTIFY_COMPLETED, end_request,
+        self, MHD_OPTION_NOTIFY_CONNECTION, notice_connection, self, MHD_OPTION_END);
+    if (self->daemon == NULL) {
+        *error = errno != 0 ? errno : EIO;
+        guard_destroy(self->guard);
+        free(self);
+        return NULL;
+    }
+    return self;
+}
+
+void http_stop_listening(http *self) {
+    MHD_quiesce_daemon(self->daemon);
+}
+
+size_t http_unfinished(const http *self) {
+    return atomic_load(&self->unfinished);
+}
+
+size_t http_connections(const http *self) {
+    return atomic_load(&self->connections);
+}
+
+void http_stop(http *self) {
+    if (self == NULL)
+        return;
+    MHD_stop_daemon(self->daemon);
+    guard_destroy(self->guard);
+    free(self);
+}
