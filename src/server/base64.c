@@ -155,7 +155,9 @@ bool base64_decode(const char *text, size_t size, void *out, size_t *out_size, c
     const size_t done = decode_plain(in, size, table, out);
     size_t rest = 0;
     int last = 0;
-    const char *message = size > 0 && text[0] == '='
+    /* Not a character that has been decoded in its place. */
+    const bool leading = done == 0 && size > 0 && text[0] == '=';
+    const char *message = leading
                               ? "Leading padding not allowed"
                               : decode_end(in + done, size - done, table, (uint8_t *)out + done / 4 * 3, &rest, &last);
     *out_size = done / 4 * 3 + rest;

@@ -153,7 +153,7 @@ def decoded(text):
 
 texts = ["", "=", "==", "A", "AA", "AAA", "A=", "A===", "AA=", "AA==", "AA===", "AAA=", "AAA==", "AAAA=", "AAAA==", "AAAA====", "AAAA=A", "AAAA=!",
          "=AAAA", "AA=A", "AAAA=AAA", "AB==", "AAB=", "A\u00e4==", "\u20ac", "\U0001f600A", "AAAA\u00e4\u20ac", "=\u00e4", "AAAA\x80A\u00e4", "-_8=",
-         "QUJD\n", "QU JD", "\nQUJD", "data:image/png;base64,iVBORw0KGgo=", "AA\x00A"]
+         "QUJD\n", "QU JD", "\nQUJD", "data:image/png;base64,iVBORw0KGgo=", "AA\x00A", "PUJDPUJD"]
 while len(texts) < 700:
     text = "".join(random.choices(ALPHABET, k=random.choice([random.randrange(12), random.randrange(30, 140)])))
     if random.randrange(3):
