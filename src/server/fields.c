@@ -120,7 +120,8 @@ static bool whole_number(text_span text, bool negative, int64_t *value) {
     return fits;
 }
 
-/* One sign, digits with single underscores between them, and a point with zeros. */
+/* One sign, digits with single underscores between them, and a point with zeros. (pydantic 2.13 also took a sign or
+ * more underscores behind zeros: "0-2" was -2.) */
 static fault_kind integer_from_string(const char *text, size_t size, int64_t *value) {
     text_span span = trim(text, size);
     const bool negative = span.at < span.end && *span.at == '-';
@@ -202,7 +203,11 @@ static bool is_decimal(const char *text) {
 }
 
 static fault_kind real_from_string(const char *text, size_t size, double *value, bool *no_memory) {
-    char *copy = memchr(text, '\0', size) != NULL ? NULL : without_underscores(trim(text, size), no_memory);
+    const text_span span = trim(text, size);
+    const size_t trimmed = (size_t)(span.end - span.at);
+    /* Blanks around the number or underscores in it, not both. */
+    const bool mixed = trimmed < size && memchr(span.at, '_', trimmed) != NULL;
+    char *copy = mixed || memchr(text, '\0', size) != NULL ? NULL : without_underscores(span, no_memory);
     if (copy == NULL)
         return FLOAT_PARSING;
     const bool good = is_decimal(copy);
