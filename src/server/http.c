@@ -16,6 +16,7 @@
 
 #include "clock.h"
 #include "detail.h"
+#include "header.h"
 
 struct http {
     server *server;
@@ -91,6 +92,7 @@ static const char *status_text(int status) {
                  {404, "Not Found"},
                  {405, "Method Not Allowed"},
                  {413, "Content Too Large"},
+                 {414, "URI Too Long"},
                  {431, "Request Header Fields Too Large"},
                  {500, "Internal Server Error"},
                  {501, "Not Implemented"},
@@ -151,7 +153,7 @@ static enum MHD_Result send_answer(http *self, request *r, const char *method, c
         MHD_add_response_header(response, "location", a->location);
     if (a->status == 401)
         MHD_add_response_header(response, "www-authenticate", "Bearer");
-    if (a->close)
+    if (a->close || server_is_draining(r->server))
         MHD_add_response_header(response, "connection", "close");
     if (a->retry_after > 0) {
         snprintf(number, sizeof number, "%d", a->retry_after);
@@ -172,6 +174,13 @@ static void set_deadline(http *self, struct MHD_Connection *connection, double m
     const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
     if (info != NULL)
         guard_set(self->guard, info->socket_context, milliseconds);
+}
+
+/* What has come buys more time: a body that comes slower than the minimum rate ends soon, whatever its length. */
+static void set_body_deadline(http *self, const request *r) {
+    const double spent = clock_ms() - r->body_started;
+    const double allowed = self->limits->body_timeout_ms + (double)r->received / self->limits->min_rate;
+    set_deadline(self, r->connection, allowed > spent ? allowed - spent : 0);
 }
 
 static void notice_connection(void *context, struct MHD_Connection *connection, void **socket_context,
@@ -201,7 +210,7 @@ static void *begin_request(void *context, const char *target, struct MHD_Connect
     r->server = self->server;
     r->connection = connection;
     r->started = clock_ms();
-    r->target = strdup(target);
+    r->target = strdup(target != NULL ? target : "");
     if (r->target == NULL) {
         free(r);
         return NULL;
@@ -233,63 +242,10 @@ static void end_request(void *context, struct MHD_Connection *connection, void *
     free(r);
 }
 
-typedef struct header_check {
-    size_t fields, bytes;
-    int lengths, hosts, bad_name, chunked, bad_coding;
-} header_check;
-
-static enum MHD_Result check_field(void *context, enum MHD_ValueKind kind, const char *name, const char *value) {
-    (void)kind;
-    header_check *check = context;
-    check->fields++;
-    check->bytes += strlen(name) + (value != NULL ? strlen(value) : 0) + 4;
-    for (const char *c = name; *c != '\0'; c++)
-        check->bad_name |= (unsigned char)*c <= ' ' || (unsigned char)*c >= 0x7f;
-    check->bad_name |= name[0] == '\0';
-    if (strcasecmp(name, "content-length") == 0)
-        check->lengths++;
-    else if (strcasecmp(name, "host") == 0)
-        check->hosts++;
-    else if (strcasecmp(name, "transfer-encoding") == 0) {
-        check->bad_coding |= check->chunked || value == NULL || strcasecmp(value, "chunked") != 0;
-        check->chunked = 1;
-    }
-    return MHD_YES;
-}
-
-/* The length must be digits only; libmicrohttpd has read it, but not as strictly. */
-static int read_length(request *r) {
-    const char *text = request_header(r, "content-length");
-    if (text == NULL)
-        return 1;
-    size_t length = 0;
-    for (const char *c = text; *c != '\0'; c++) {
-        if (*c < '0' || *c > '9')
-            return 0;
-        const size_t digit = (size_t)(*c - '0');
-        length = length > (SIZE_MAX - digit) / 10 ? SIZE_MAX : length * 10 + digit;
-    }
-    r->content_length = length;
-    r->has_length = 1;
-    return text[0] != '\0';
-}
-
-/* What libmicrohttpd lets pass and a careful server does not. */
-static void check_header(request *r, const char *version) {
-    header_check check = {0};
-    MHD_get_connection_values(r->connection, MHD_HEADER_KIND, check_field, &check);
-    if (check.fields > SERVER_MAX_HEADERS || check.bytes > SERVER_MAX_HEADER_BYTES)
-        answer_invalid(r, 431);
-    else if (strlen(r->target) > SERVER_MAX_TARGET)
-        answer_invalid(r, 414);
-    else if (check.bad_coding && check.lengths == 0)
-        answer_invalid(r, 501);
-    else if (check.bad_name || check.bad_coding || check.lengths > 1 || (check.lengths > 0 && check.chunked) ||
-             check.hosts > 1 || (check.hosts == 0 && strcmp(version, "HTTP/1.1") == 0) || !read_length(r))
-        answer_invalid(r, 400);
-}
-
-static const route *find_route(const char *path) {
+static const route *find_route(const request *r, const char *path) {
+    const char *nul = strstr(r->target, "%00"); /* the path ends there for C, but not for the client */
+    if (nul != NULL && (r->query[0] == '\0' || nul < r->query))
+        return NULL;
     for (const route *candidate = server_routes; candidate->path != NULL; candidate++)
         if (strcmp(candidate->path, path) == 0)
             return candidate;
@@ -303,7 +259,7 @@ static int redirect(request *r, const char *path) {
     if (length < 2 || path[length - 1] != '/' || host == NULL)
         return 0;
     char *bare = strndup(path, length - 1);
-    const int known = bare != NULL && find_route(bare) != NULL;
+    const int known = bare != NULL && find_route(r, bare) != NULL;
     if (known) {
         const size_t size = strlen(host) + length + strlen(r->query) + 16;
         r->answer.location = malloc(size);
@@ -328,8 +284,12 @@ static int has_key(const http *self, const request *r) {
     return difference == 0;
 }
 
+static int has_body(const request *r) {
+    return r->content_length > 0 || request_header(r, "transfer-encoding") != NULL;
+}
+
 static void choose_route(http *self, request *r, const char *path, const char *method) {
-    r->route = find_route(path);
+    r->route = find_route(r, path);
     if (r->route == NULL) {
         if (!redirect(r, path))
             request_answer_detail(r, 404, "Not Found");
@@ -343,48 +303,67 @@ static void choose_route(http *self, request *r, const char *path, const char *m
     } else if (r->route->before_body != NULL) {
         r->route->before_body(r);
     }
-    if (r->state == REQUEST_ANSWERED && (r->content_length > 0 || request_header(r, "transfer-encoding") != NULL))
+    if (r->state == REQUEST_ANSWERED && has_body(r))
         r->answer.close = 1; /* rather than read a body that nobody wants */
 }
 
-/* Keeps a part of the body; beyond the limit only counts. */
-static void keep_body(http *self, request *r, const char *data, size_t size) {
-    r->received += size;
-    if (r->too_large || r->received > self->limits->max_body) {
-        r->too_large = 413;
-        return;
-    }
-    if (r->size + size > r->room) {
-        size_t room = r->has_length ? r->content_length : 2 * (r->size + size) + 4096;
-        room = room < r->size + size ? r->size + size : room;
-        if (atomic_fetch_add(&self->body_memory, room - r->room) + (room - r->room) > self->limits->max_body_memory) {
-            atomic_fetch_sub(&self->body_memory, room - r->room);
-            r->too_large = 503;
-            return;
-        }
+/* Room for the body doubles as it comes. The client's word about its length is no reason to set memory aside: a few that
+ * announce much and send little would keep all others out. Returns 0 when there is no more. */
+static int make_room(http *self, request *r, size_t needed) {
+    size_t room = 2 * needed + 16384;
+    if (r->has_length && room > r->content_length && needed <= r->content_length)
+        room = r->content_length;
+    const size_t more = room - r->room;
+    if (atomic_fetch_add(&self->body_memory, more) + more <= self->limits->max_body_memory) {
         unsigned char *body = realloc(r->body, room);
-        if (body == NULL) {
-            atomic_fetch_sub(&self->body_memory, room - r->room);
-            r->too_large = 503;
-            return;
+        if (body != NULL) {
+            r->body = body;
+            r->room = room;
+            return 1;
         }
-        r->body = body;
-        r->room = room;
+    }
+    atomic_fetch_sub(&self->body_memory, more);
+    return 0;
+}
+
+static void drop_body(http *self, request *r, int status) {
+    r->too_large = status;
+    atomic_fetch_sub(&self->body_memory, r->room);
+    free(r->body);
+    r->body = NULL;
+    r->size = r->room = 0;
+}
+
+/* Keeps a part of the body. Beyond the limit it is only counted, as libmicrohttpd cannot answer before the end; a client
+ * that sends twice as much as it may is cut off instead (0). */
+static int keep_body(http *self, request *r, const char *data, size_t size) {
+    r->received += size;
+    set_body_deadline(self, r);
+    if (r->received > self->limits->max_body && r->too_large != 413)
+        drop_body(self, r, 413);
+    if (r->too_large)
+        return r->received / 2 <= self->limits->max_body;
+    if (r->size + size > r->room && !make_room(self, r, r->size + size)) {
+        drop_body(self, r, 503);
+        return 1;
     }
     memcpy(r->body + r->size, data, size);
     r->size += size;
+    return 1;
 }
 
 static void read_header(http *self, request *r, const char *path, const char *method, const char *version) {
     r->state = REQUEST_READING;
-    check_header(r, version);
-    if (r->state == REQUEST_READING)
+    const int problem = header_problem(r, method, version);
+    if (problem != 0)
+        answer_invalid(r, problem);
+    else
         choose_route(self, r, path, method);
-    const double size = r->has_length && r->content_length < self->limits->max_body ? (double)r->content_length : 0;
-    set_deadline(self, r->connection, self->limits->body_timeout_ms + size / self->limits->min_rate);
+    r->body_started = clock_ms();
+    set_body_deadline(self, r);
 }
 
-static void finish_body(http *self, request *r) {
+static void finish_body(request *r) {
     if (r->too_large == 413) {
         request_answer_detail(r, 413, "Request body too large");
     } else if (r->too_large) {
@@ -396,7 +375,6 @@ static void finish_body(http *self, request *r) {
     } else {
         r->route->handle(r);
     }
-    (void)self;
 }
 
 static enum MHD_Result handle(void *context, struct MHD_Connection *connection, const char *path, const char *method,
@@ -408,16 +386,17 @@ static enum MHD_Result handle(void *context, struct MHD_Connection *connection, 
         return MHD_NO; /* no memory for the request */
     if (r->state == REQUEST_NEW) {
         read_header(self, r, path, method, version);
-        if (r->state != REQUEST_ANSWERED)
+        /* An answer at this point ends the connection, so without a body it waits for the next call. */
+        if (r->state != REQUEST_ANSWERED || !r->answer.close)
             return MHD_YES;
     }
     if (r->state == REQUEST_READING && *size > 0) {
-        keep_body(self, r, data, *size);
+        const int keep = keep_body(self, r, data, *size);
         *size = 0;
-        return MHD_YES;
+        return keep ? MHD_YES : MHD_NO;
     }
     if (r->state == REQUEST_READING)
-        finish_body(self, r);
+        finish_body(r);
     if (r->state == REQUEST_WAITING)
         return MHD_YES;
     set_deadline(self, r->connection,

@@ -58,7 +58,8 @@ struct request {
     unsigned char *body;
     size_t size, room;
     size_t received; /* bytes of the body that came, also those not kept */
-    int too_large;
+    double body_started; /* clock_ms() */
+    int too_large;       /* status to refuse the body with, or 0 */
     job work;
     void *fields; /* what the job's bytes lie in; freed with the request */
     void (*free_fields)(void *fields);
