@@ -20,6 +20,18 @@ static void answer_docs(request *r) {
     request_answer_text(r, 200, "text/html; charset=utf-8", page_docs);
 }
 
+static void answer_index(request *r) {
+    request_answer_text(r, 200, "text/html; charset=utf-8", page_index);
+}
+
+static void answer_script(request *r) {
+    request_answer_text(r, 200, "text/javascript; charset=utf-8", page_script);
+}
+
+static void answer_style(request *r) {
+    request_answer_text(r, 200, "text/css; charset=utf-8", page_style);
+}
+
 const route server_routes[] = {
     {"/health", "GET", info_health, NULL, 1},
     {"/v1/health", "GET", info_health, NULL, 1},
@@ -30,7 +42,11 @@ const route server_routes[] = {
     {"/predict_raw", "POST", predict_raw, NULL, 0},
     {"/predict_plane", "POST", predict_plane, predict_plane_before_body, 0},
     {"/metrics", "GET", answer_metrics, NULL, 0},
-    {"/openapi.json", "GET", answer_openapi, NULL, 0},
-    {"/docs", "GET", answer_docs, NULL, 0},
+    /* Open, as a browser that follows a link brings no key; they tell nothing about this server. */
+    {"/", "GET", answer_index, NULL, 1},
+    {"/page.js", "GET", answer_script, NULL, 1},
+    {"/style.css", "GET", answer_style, NULL, 1},
+    {"/docs", "GET", answer_docs, NULL, 1},
+    {"/openapi.json", "GET", answer_openapi, NULL, 1},
     {0},
 };
