@@ -9,8 +9,8 @@ const DESCRIPTOR = 256;
 // Mutual nearest neighbours by dot product. Four rows of `a` at a time, so that a row of `b` is read once for them.
 function matchDescriptors(a, b) {
   const countA = a.length / DESCRIPTOR, countB = b.length / DESCRIPTOR;
-  const bestA = new Int32Array(countA).fill(-1), scoreA = new Float32Array(countA).fill(-2);
-  const bestB = new Int32Array(countB).fill(-1), scoreB = new Float32Array(countB).fill(-2);
+  const bestA = new Int32Array(countA).fill(-1), scoreA = new Float64Array(countA).fill(-2);
+  const bestB = new Int32Array(countB).fill(-1), scoreB = new Float64Array(countB).fill(-2);
   const take = (i, j, score) => {
     if (score > scoreA[i]) { scoreA[i] = score; bestA[i] = j; }
     if (score > scoreB[j]) { scoreB[j] = score; bestB[j] = i; }
@@ -119,6 +119,23 @@ function npzOf(arrays) {
   return new Blob([...parts, ...directory, end], { type: "application/octet-stream" });
 }
 
+// ---- EXIF -----------------------------------------------------------------------------------------
+
+// Browsers turn pictures as their EXIF says, the server does not. So the orientation is set to 1 in a copy of the file,
+// wherever a format keeps its block of EXIF: the block begins with a header of TIFF.
+function withoutRotation(bytes) {
+  const view = new DataView(bytes.buffer);
+  for (let at = 0; at + 10 < bytes.length; at++) {
+    const little = bytes[at] === 0x49 && bytes[at + 1] === 0x49;
+    if (!little && (bytes[at] !== 0x4d || bytes[at + 1] !== 0x4d)) continue;
+    if (view.getUint16(at + 2, little) !== 42 || view.getUint32(at + 4, little) !== 8) continue;
+    const count = Math.min(view.getUint16(at + 8, little), 256);
+    for (let entry = at + 10; entry < at + 10 + 12 * count && entry + 12 <= bytes.length; entry += 12)
+      if (view.getUint16(entry, little) === 0x112 && view.getUint16(entry + 2, little) === 3) view.setUint16(entry + 8, 1, little);
+  }
+  return bytes;
+}
+
 // ---- Page -----------------------------------------------------------------------------------------
 
 function page() {
@@ -167,17 +184,16 @@ function page() {
     return `The server answered ${status}: ${detail || "nothing more"}`;
   }
 
+  const settings = () => `max_keypoints=${COUNTS[$("count").value]}&keypoint_threshold=${THRESHOLDS[$("threshold").value]}&nms_radius=${$("radius").value}`;
+
   async function ask(file, descriptors, signal) {
-    const query = new URLSearchParams({
-      max_keypoints: COUNTS[$("count").value], keypoint_threshold: THRESHOLDS[$("threshold").value],
-      nms_radius: $("radius").value, return_descriptors: descriptors,
-    });
+    const used = settings();
     const key = sessionStorage.getItem("key");
     for (let attempt = 1; ; attempt++) {
       const start = performance.now();
       let answer, text;
       try {
-        answer = await fetch(`predict_raw?${query}`, {
+        answer = await fetch(`predict_raw?${used}&return_descriptors=${descriptors}`, {
           method: "POST", body: file, signal, headers: key ? { authorization: `Bearer ${key}` } : {},
         });
         text = await answer.text();
@@ -185,7 +201,7 @@ function page() {
         if (signal.aborted) throw error;
         throw new Refusal("The server does not answer. It may have stopped, or refused the file for its size.");
       }
-      if (answer.ok) return { text, answer: JSON.parse(text), trip: performance.now() - start };
+      if (answer.ok) return { text, answer: JSON.parse(text), trip: performance.now() - start, used };
       if (answer.status === 401) {
         $("key-why").textContent = key ? "The server does not know this key." : "This server wants a key with each request.";
         $("key-form").hidden = false;
@@ -206,8 +222,11 @@ function page() {
     $("stage").setAttribute("aria-busy", any);
   }
 
-  // The picture as the server sees it: pixels as stored, EXIF rotation ignored. null if the browser cannot show it.
-  const decode = (file) => createImageBitmap(file, { imageOrientation: "none" }).catch(() => null);
+  // The pixels as stored, which the server sees. null if the browser cannot show the picture.
+  async function decode(file) {
+    const bytes = withoutRotation(new Uint8Array(await file.arrayBuffer()));
+    return createImageBitmap(new Blob([bytes], { type: file.type }), { imageOrientation: "none" }).catch(() => null);
+  }
 
   async function detect(at, file, name, descriptors) {
     running[at]?.abort();
@@ -248,7 +267,7 @@ function page() {
     if (!await detect(at, file, name, at === 1 || !!photos[1])) return;
     camera = { zoom: 1, x: 0, y: 0 };
     selected = null;
-    await finish(at);
+    await (photos[at].used === settings() ? finish(at) : again()); // a slider may have moved meanwhile
   }
 
   // After a slider moved.
@@ -779,7 +798,9 @@ function page() {
     if (step) {
       const total = photos.flatMap((photo, at) => photo ? Array.from({ length: photo.answer.num_keypoints }, (_, index) => ({ photo: at, index })) : []);
       const at = total.findIndex((each) => each.photo === selected?.photo && each.index === selected?.index);
-      if (total.length) select(total[at < 0 ? 0 : (at + step + total.length) % total.length]);
+      if (!total.length) return;
+      select(total[at < 0 ? 0 : (at + step + total.length) % total.length]);
+      say($("readout").textContent);
     } else if (event.key === "+" || event.key === "=") zoomBy(1.5);
     else if (event.key === "-") zoomBy(1 / 1.5);
     else if (event.key === "0") zoomBy(0);
