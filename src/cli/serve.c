@@ -30,8 +30,10 @@ const char lns_cli_serve_help[] = "Usage: lensing serve [OPTION]...\n"
                                   "      --queue N              requests that wait; more get 503  [64]\n"
                                   "      --queue-timeout S      seconds that a request may wait; 0: any  [30]\n"
                                   "      --header-timeout S     seconds for the header of a request  [10]\n"
-                                  "      --body-timeout S       seconds for a body, and 1 more each 64 kB  [30]\n"
-                                  "      --write-timeout S      seconds for an answer, and 1 more each 64 kB  [30]\n"
+                                  "      --body-timeout S       seconds for a body, besides what it takes at the\n"
+                                  "                             minimum rate  [30]\n"
+                                  "      --write-timeout S      seconds for an answer, likewise  [30]\n"
+                                  "      --min-rate N           kilobytes a second  [64]\n"
                                   "      --idle-timeout S       seconds between requests of a connection  [5]\n"
                                   "      --drain-timeout S      seconds to finish after SIGTERM  [30]\n"
                                   "  -h, --help                 this text\n"
@@ -50,7 +52,7 @@ const char lns_cli_serve_help[] = "Usage: lensing serve [OPTION]...\n"
 
 typedef struct serve {
     int64_t port, threads, max_body, max_body_memory, max_pixels, connections, queue, idle;
-    double queue_timeout, header_timeout, body_timeout, write_timeout, drain_timeout;
+    double queue_timeout, header_timeout, body_timeout, write_timeout, drain_timeout, min_rate;
     int precision;
     const char *key_file;
 } serve;
@@ -87,6 +89,7 @@ static void apply_limits(const serve *given, server_limits *limits) {
     limits->header_timeout_ms = given->header_timeout * 1e3;
     limits->body_timeout_ms = given->body_timeout * 1e3;
     limits->write_timeout_ms = given->write_timeout * 1e3;
+    limits->min_rate = given->min_rate; /* kilobytes a second are bytes a millisecond */
     limits->idle_timeout_s = (unsigned)given->idle;
     limits->drain_timeout_ms = given->drain_timeout * 1e3;
 }
@@ -96,7 +99,7 @@ int lns_cli_serve(int argc, char **argv) {
     serve given = {
         .port = 20000, .max_body = 192, .max_body_memory = 1024, .max_pixels = (int64_t)LNS_DEFAULT_MAX_PIXELS,
         .connections = 1024, .queue = 64, .idle = 5, .queue_timeout = 30, .header_timeout = 10, .body_timeout = 30,
-        .write_timeout = 30, .drain_timeout = 30,
+        .write_timeout = 30, .drain_timeout = 30, .min_rate = 64,
     };
     const lns_cli_option table[] = {
         {LNS_CLI_TEXT, "host", 0, &options.host, 0, 0, false, NULL},
@@ -114,6 +117,7 @@ int lns_cli_serve(int argc, char **argv) {
         {LNS_CLI_REAL, "header-timeout", 0, &given.header_timeout, 0, 86400, true, NULL},
         {LNS_CLI_REAL, "body-timeout", 0, &given.body_timeout, 0, 86400, true, NULL},
         {LNS_CLI_REAL, "write-timeout", 0, &given.write_timeout, 0, 86400, true, NULL},
+        {LNS_CLI_REAL, "min-rate", 0, &given.min_rate, 0, 1e6, true, NULL},
         {LNS_CLI_INTEGER, "idle-timeout", 0, &given.idle, 1, 86400, false, NULL},
         {LNS_CLI_REAL, "drain-timeout", 0, &given.drain_timeout, 0, 86400, false, NULL},
         {LNS_CLI_END, NULL, 0, NULL, 0, 0, false, NULL},

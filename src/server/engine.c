@@ -93,6 +93,23 @@ static void write_answer(engine *self, job *work, lns_features *features) {
     metrics_detection(self->options.metrics, &features->timing_ms, clock_ms() - start, features->count);
 }
 
+/* Not 0 when the job waited too long or nobody waits for it; it is answered then. */
+static int refuse_late(engine *self, job *work) {
+    const double waited = clock_ms() - work->queued_at;
+    if (self->options.queue_timeout_ms > 0 && waited > self->options.queue_timeout_ms) {
+        metrics_late(self->options.metrics);
+        answer_error(work, 503, "the server is busy: the request waited too long");
+        work->result.retry_after = 1;
+        return 1;
+    }
+    if (work->is_abandoned(work)) {
+        metrics_abandoned(self->options.metrics);
+        answer_error(work, 503, "the client has gone");
+        return 1;
+    }
+    return 0;
+}
+
 static void run_job(engine *self, job *work) {
     const double start = clock_ms();
     lns_plane *plane = make_plane(self, work);
@@ -101,9 +118,15 @@ static void run_job(engine *self, job *work) {
     const double preprocess = clock_ms() - start;
     lns_features *features = NULL;
     pthread_mutex_lock(&self->network);
-    const lns_status status = lns_superpoint_detect_plane(self->options.model, plane, &work->options, &features);
+    /* Once more, as this may have been a long wait, and the network is what costs most. */
+    const int refused = refuse_late(self, work);
+    lns_status status = LNS_OK;
+    if (!refused)
+        status = lns_superpoint_detect_plane(self->options.model, plane, &work->options, &features);
     pthread_mutex_unlock(&self->network);
     lns_plane_close(&plane);
+    if (refused)
+        return;
     if (status != LNS_OK) {
         answer_failure(work, status);
         return;
@@ -135,17 +158,9 @@ static void *work_through(void *argument) {
     engine *self = argument;
     job *work;
     while ((work = take_job(self)) != NULL) {
-        const double waited = clock_ms() - work->queued_at;
-        metrics_waited(self->options.metrics, waited);
-        if (self->options.queue_timeout_ms > 0 && waited > self->options.queue_timeout_ms) {
-            answer_error(work, 503, "the server is busy: the request waited too long");
-            work->result.retry_after = 1;
-        } else if (work->is_abandoned(work)) {
-            metrics_abandoned(self->options.metrics);
-            answer_error(work, 503, "the client has gone");
-        } else {
+        metrics_waited(self->options.metrics, clock_ms() - work->queued_at);
+        if (!refuse_late(self, work))
             run_job(self, work);
-        }
         work->done(work);
         pthread_mutex_lock(&self->lock);
         self->running--;

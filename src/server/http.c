@@ -13,6 +13,7 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "clock.h"
 #include "detail.h"
@@ -26,6 +27,7 @@ struct http {
     metrics *metrics;
     guard *guard;
     struct MHD_Daemon *daemon;
+    int quiet_socket; /* the listening socket when it no longer listens, or -1 */
     atomic_size_t body_memory; /* bytes of all bodies that are held */
     atomic_size_t connections;
     atomic_size_t unfinished;  /* requests that are not answered to the end */
@@ -457,6 +459,7 @@ http *http_start(const http_options *options, int *error) {
     self->api_key = options->api_key;
     self->engine = options->engine;
     self->metrics = options->metrics;
+    self->quiet_socket = -1;
     self->guard = guard_create();
     if (self->guard == NULL) {
         free(self);
@@ -479,7 +482,11 @@ http *http_start(const http_options *options, int *error) {
 }
 
 void http_stop_listening(http *self) {
-    MHD_quiesce_daemon(self->daemon);
+    /* The daemon may still use its number, so it is closed at the very end. Until then it must not take connections
+     * that nobody would answer. */
+    self->quiet_socket = MHD_quiesce_daemon(self->daemon);
+    if (self->quiet_socket >= 0)
+        shutdown(self->quiet_socket, SHUT_RDWR);
 }
 
 size_t http_unfinished(const http *self) {
@@ -494,6 +501,8 @@ void http_stop(http *self) {
     if (self == NULL)
         return;
     MHD_stop_daemon(self->daemon);
+    if (self->quiet_socket >= 0)
+        close(self->quiet_socket);
     guard_destroy(self->guard);
     free(self);
 }

@@ -35,7 +35,7 @@ struct metrics {
     series requests[SERIES_LIMIT];
     size_t requests_count;
     histogram stages[STAGES];
-    uint64_t keypoints, received, sent, abandoned, refused;
+    uint64_t keypoints, received, sent, abandoned, late, refused;
 };
 
 metrics *metrics_create(void) {
@@ -102,6 +102,10 @@ void metrics_abandoned(metrics *self) {
     count(self, &self->abandoned);
 }
 
+void metrics_late(metrics *self) {
+    count(self, &self->late);
+}
+
 void metrics_refused(metrics *self) {
     count(self, &self->refused);
 }
@@ -163,6 +167,7 @@ char *metrics_text(metrics *self, size_t queue_length, size_t connections, size_
     write_counter(out, "lensing_received_bytes_total", "Bytes of request bodies.", self->received);
     write_counter(out, "lensing_sent_bytes_total", "Bytes of answers.", self->sent);
     write_counter(out, "lensing_abandoned_total", "Requests whose client had gone before their turn.", self->abandoned);
+    write_counter(out, "lensing_late_total", "Requests refused because they had waited too long.", self->late);
     write_counter(out, "lensing_refused_total", "Requests refused because the queue was full.", self->refused);
     pthread_mutex_unlock(&self->lock);
     if (fclose(out) != 0) {

@@ -18,8 +18,9 @@ void metrics_request(metrics *self, const char *route, int status, double millis
 void metrics_detection(metrics *self, const lns_timing *timing, double encode_ms, size_t keypoints);
 /* A job waited for a thread. */
 void metrics_waited(metrics *self, double milliseconds);
-/* A job was dropped because its client had gone, or refused because the queue was full. */
+/* A job was dropped because its client had gone, or refused because it had waited too long or the queue was full. */
 void metrics_abandoned(metrics *self);
+void metrics_late(metrics *self);
 void metrics_refused(metrics *self);
 
 /* The whole text, malloc'ed; NULL when memory is missing. The gauges are given by the caller. */

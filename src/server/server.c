@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -118,8 +119,8 @@ static int load_model(server *s, char *reason, size_t size) {
     say("[superpoint] Loading weights done in %.1fs", s->warmup_ms[0] * 1e-3);
     lns_superpoint_info info;
     lns_superpoint_describe(s->model, &info, sizeof info);
-    say("[superpoint] Opening device %d (backend=%s, kernels=%s, threads=%d)", e->device_id, info.backend, info.cpu_path,
-        info.threads);
+    say("[superpoint] Opening device %d (backend=%s, kernels=%s)", e->device_id, info.backend, info.cpu_path);
+    say("[superpoint] Device open: %s, %d threads", info.backend, info.threads);
     return 0;
 }
 
@@ -184,6 +185,17 @@ static int open_socket(const server_options *options, int *port, char *reason, s
     }
     *port = ntohs(is_v4 ? v4.sin_port : v6.sin6_port);
     return fd;
+}
+
+/* Files and sockets of a launcher that became this program by exec(): nobody would ever close them. */
+static void close_inherited(void) {
+#ifdef SYS_close_range
+    if (syscall(SYS_close_range, 3U, ~0U, 0U) == 0)
+        return;
+#endif
+    const long limit = sysconf(_SC_OPEN_MAX);
+    for (int fd = 3; fd < (limit > 0 && limit < 65536 ? limit : 65536); fd++)
+        close(fd);
 }
 
 /* ---- Life --------------------------------------------------------------------------------------- */
@@ -268,6 +280,7 @@ static int start(server *s, int *port) {
 
 int server_run(const server_options *options) {
     server s = {.options = options};
+    close_inherited();
     sigset_t signals;
     sigemptyset(&signals);
     sigaddset(&signals, SIGTERM);
