@@ -16,7 +16,8 @@ from PIL import Image
 
 from running import encoded
 
-playwright = pytest.importorskip("playwright.sync_api", reason="SKIP: no playwright; see tests/server/requirements-browser.txt")
+MISSING = "SKIP: no playwright; see tests/server/requirements-browser.txt"
+playwright = pytest.importorskip("playwright.sync_api", reason=MISSING)
 expect = playwright.expect
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")

@@ -87,7 +87,8 @@ function crc32(bytes) {
 }
 
 function npyOf(type, shape, data) {
-  let header = `{'descr': '${type}', 'fortran_order': False, 'shape': (${shape.join(", ")}${shape.length === 1 ? "," : ""}), }`;
+  const lengths = shape.length === 1 ? `${shape[0]},` : shape.join(", ");
+  let header = `{'descr': '${type}', 'fortran_order': False, 'shape': (${lengths}), }`;
   header = header.padEnd(Math.ceil((header.length + 11) / 64) * 64 - 11) + "\n";
   const out = new Uint8Array(10 + header.length + data.byteLength);
   out.set([0x93, 78, 85, 77, 80, 89, 1, 0, header.length & 255, header.length >> 8]);
@@ -102,7 +103,7 @@ function npzOf(arrays) {
   let offset = 0;
   const record = (size, numbers) => {
     const bytes = new Uint8Array(size), view = new DataView(bytes.buffer);
-    for (const [at, width, value] of numbers) width === 2 ? view.setUint16(at, value, true) : view.setUint32(at, value, true);
+    for (const [at, width, value] of numbers) view[width === 2 ? "setUint16" : "setUint32"](at, value, true);
     return bytes;
   };
   for (const [name, type, shape, data] of arrays) {
@@ -115,7 +116,8 @@ function npzOf(arrays) {
     offset += 30 + title.length + size;
   }
   const size = directory.reduce((sum, part) => sum + part.length, 0);
-  const end = record(22, [[0, 4, 0x06054b50], [8, 2, arrays.length], [10, 2, arrays.length], [12, 4, size], [16, 4, offset]]);
+  const end = record(22, [[0, 4, 0x06054b50], [8, 2, arrays.length], [10, 2, arrays.length], [12, 4, size],
+    [16, 4, offset]]);
   return new Blob([...parts, ...directory, end], { type: "application/octet-stream" });
 }
 
@@ -131,7 +133,8 @@ function withoutRotation(bytes) {
     if (view.getUint16(at + 2, little) !== 42 || view.getUint32(at + 4, little) !== 8) continue;
     const count = Math.min(view.getUint16(at + 8, little), 256);
     for (let entry = at + 10; entry < at + 10 + 12 * count && entry + 12 <= bytes.length; entry += 12)
-      if (view.getUint16(entry, little) === 0x112 && view.getUint16(entry + 2, little) === 3) view.setUint16(entry + 8, 1, little);
+      if (view.getUint16(entry, little) === 0x112 && view.getUint16(entry + 2, little) === 3)
+        view.setUint16(entry + 8, 1, little);
   }
   return bytes;
 }
@@ -142,7 +145,8 @@ function page() {
   const $ = (id) => document.getElementById(id);
   const LETTERS = ["A", "B"];
   const THRESHOLDS = [0];
-  for (const decade of [-4, -3, -2, -1]) for (const m of [1, 1.5, 2, 3, 4, 5, 7]) THRESHOLDS.push(+(m * 10 ** decade).toPrecision(2));
+  for (const decade of [-4, -3, -2, -1])
+    for (const m of [1, 1.5, 2, 3, 4, 5, 7]) THRESHOLDS.push(+(m * 10 ** decade).toPrecision(2));
   THRESHOLDS.push(1);
   const COUNTS = [16, 32, 64, 128, 256, 512, 1024, 2048, 4096, -1];
   const MATCHED = 4096; // keypoints of a photo, the best ones
@@ -159,6 +163,7 @@ function page() {
 
   const number = new Intl.NumberFormat("en");
   const counted = (n, word, more = `${word}s`) => `${number.format(n)} ${n === 1 ? word : more}`;
+  const keypointsOf = (photo) => counted(photo.answer.num_keypoints, "keypoint");
   const say = (text) => { $("status").textContent = text; };
   function complain(text) {
     $("alert").hidden = !text;
@@ -179,12 +184,16 @@ function page() {
     try { detail = JSON.parse(text).detail; } catch { detail = text.slice(0, 200); }
     if (Array.isArray(detail)) detail = detail.map((item) => `${item.loc.at(-1)}: ${item.msg}`).join("; ");
     if (status === 413) return "The file is larger than this server accepts.";
-    if (/^bad image: DecompressionBombError/.test(detail)) return "The picture has more pixels than this server accepts.";
-    if (/^bad image: /.test(detail)) return `This file cannot be read as a picture (${detail.replace(/^bad image: \w+: /, "").replace(/\.$/, "")}).`;
+    const [, type, reason] = /^bad image: (\w+): (.*?)\.?$/s.exec(detail) ?? [];
+    if (type === "DecompressionBombError") return "The picture has more pixels than this server accepts.";
+    if (type) return `This file cannot be read as a picture (${reason}).`;
     return `The server answered ${status}: ${detail || "nothing more"}`;
   }
 
-  const settings = () => `max_keypoints=${COUNTS[$("count").value]}&keypoint_threshold=${THRESHOLDS[$("threshold").value]}&nms_radius=${$("radius").value}`;
+  const settings = () => `${new URLSearchParams({
+    max_keypoints: COUNTS[$("count").value], keypoint_threshold: THRESHOLDS[$("threshold").value],
+    nms_radius: $("radius").value,
+  })}`;
 
   async function ask(file, descriptors, signal) {
     const used = settings();
@@ -203,12 +212,13 @@ function page() {
       }
       if (answer.ok) return { text, answer: JSON.parse(text), trip: performance.now() - start, used };
       if (answer.status === 401) {
-        $("key-why").textContent = key ? "The server does not know this key." : "This server wants a key with each request.";
+        if (key) $("key-why").textContent = "The server does not know this key.";
         $("key-form").hidden = false;
         $("key").focus();
         throw new Refusal("");
       }
-      if (answer.status !== 503 || attempt > 5) throw new Refusal(answer.status === 503 ? "The server is too busy. Try again in a while." : reasonOf(answer.status, text));
+      if (answer.status !== 503) throw new Refusal(reasonOf(answer.status, text));
+      if (attempt > 5) throw new Refusal("The server is too busy. Try again in a while.");
       const seconds = Math.min(10, Number(answer.headers.get("retry-after")) || 1) * attempt;
       say(`The server is busy; trying again in ${counted(seconds, "second")}.`);
       $("readout").textContent = $("status").textContent;
@@ -234,7 +244,8 @@ function page() {
     busy();
     try {
       const known = photos[at]?.file === file;
-      const [got, bitmap] = await Promise.all([ask(file, descriptors, control.signal), known ? photos[at].bitmap : decode(file)]);
+      const picture = known ? photos[at].bitmap : decode(file);
+      const [got, bitmap] = await Promise.all([ask(file, descriptors, control.signal), picture]);
       if (control.signal.aborted) return false;
       const size = got.answer.original_size;
       if (!known) photos[at]?.bitmap?.close();
@@ -274,7 +285,7 @@ function page() {
   async function again() {
     retry = again;
     const both = !!paired();
-    const done = await Promise.all([0, 1].map((at) => photos[at] && detect(at, photos[at].file, photos[at].name, both)));
+    const done = await Promise.all(photos.map((photo, at) => photo && detect(at, photo.file, photo.name, both)));
     if (done.some(Boolean)) {
       selected = null;
       await finish(done[0] ? 0 : 1);
@@ -288,8 +299,8 @@ function page() {
     matches = null;
     showTiming(at);
     render();
-    const found = photos.map((photo, i) => photo && `${counted(photo.answer.num_keypoints, "keypoint")} in ${LETTERS[i]}`).filter(Boolean);
-    say(`${found.join(", ")}.`);
+    const found = photos.map((photo, i) => photo && `${keypointsOf(photo)} in ${LETTERS[i]}`);
+    say(`${found.filter(Boolean).join(", ")}.`);
     if (paired()) match();
   }
 
@@ -340,9 +351,10 @@ function page() {
 
   // Scores spread over decades, so colours follow their logarithm.
   function scoreRange() {
-    const ends = photos.filter((photo) => photo?.answer.num_keypoints).map(({ answer }) => [answer.scores.at(-1), answer.scores[0]]);
-    if (!ends.length) return null;
-    const low = Math.max(1e-6, Math.min(...ends.map((e) => e[0]))), high = Math.max(low, ...ends.map((e) => e[1]));
+    const scores = photos.filter((photo) => photo?.answer.num_keypoints).map((photo) => photo.answer.scores);
+    if (!scores.length) return null;
+    const low = Math.max(1e-6, Math.min(...scores.map((s) => s.at(-1))));
+    const high = Math.max(low, ...scores.map((s) => s[0]));
     const span = Math.log(high / low) || 1;
     return { low, high, of: (score) => high === low ? 1 : Math.log(Math.max(score, low) / low) / span };
   }
@@ -384,7 +396,8 @@ function page() {
 
   function drawPhoto({ photo, x, y, scale }, ratio) {
     const s = scale * camera.zoom;
-    context.setTransform(ratio * s, 0, 0, ratio * s, ratio * (x * camera.zoom + camera.x), ratio * (y * camera.zoom + camera.y));
+    const left = x * camera.zoom + camera.x, top = y * camera.zoom + camera.y;
+    context.setTransform(ratio * s, 0, 0, ratio * s, ratio * left, ratio * top);
     context.imageSmoothingEnabled = ratio * s < 3;
     context.imageSmoothingQuality = "high";
     if (photo.bitmap) {
@@ -473,7 +486,10 @@ function page() {
     const range = scoreRange();
     if (places.length === 2 && matches) drawMatches();
     if (range)
-      for (const place of places) drawKeypoints(place, range, matches && new Map(shownMatches().map((m) => [place.at ? m.b : m.a, colourOf(m)])));
+      for (const place of places) {
+        const coloured = (m) => [place.at ? m.b : m.a, colourOf(m)];
+        drawKeypoints(place, range, matches && new Map(shownMatches().map(coloured)));
+      }
     context.globalAlpha = 1;
     if (selected) drawSelected();
   }
@@ -496,12 +512,14 @@ function page() {
     if (selected) {
       const { answer } = photos[selected.photo], [x, y] = answer.keypoints[selected.index];
       const m = matches?.find((each) => each[selected.photo ? "b" : "a"] === selected.index);
-      out.textContent = `${photos[1] ? LETTERS[selected.photo] + " " : ""}#${selected.index + 1}   x ${x.toFixed(1)}   y ${y.toFixed(1)}   score ${answer.scores[selected.index].toFixed(4)}` +
-        (m ? `   similarity ${m.score.toFixed(3)}` : "");
+      const parts = [`#${selected.index + 1}`, `x ${x.toFixed(1)}`, `y ${y.toFixed(1)}`];
+      parts.push(`score ${answer.scores[selected.index].toFixed(4)}`);
+      if (m) parts.push(`similarity ${m.score.toFixed(3)}`);
+      out.textContent = (photos[1] ? `${LETTERS[selected.photo]} ` : "") + parts.join("   ");
     } else {
       const hidden = photos.find((photo) => photo && !photo.bitmap);
       out.textContent = hidden ? `${hidden.name}: this browser cannot show the picture, only its keypoints.`
-        : photos.map((photo) => photo && counted(photo.answer.num_keypoints, "keypoint")).filter(Boolean).join(" and ");
+        : photos.filter(Boolean).map(keypointsOf).join(" and ");
     }
   }
 
@@ -529,8 +547,9 @@ function page() {
 
   function drawThumb(thumb, photo) {
     const pen = thumb.getContext("2d"), s = Math.max(thumb.width / photo.width, thumb.height / photo.height);
+    const width = s * photo.width, height = s * photo.height;
     pen.imageSmoothingQuality = "high";
-    pen.drawImage(photo.bitmap, (thumb.width - s * photo.width) / 2, (thumb.height - s * photo.height) / 2, s * photo.width, s * photo.height);
+    pen.drawImage(photo.bitmap, (thumb.width - width) / 2, (thumb.height - height) / 2, width, height);
   }
 
   function showSlot(at) {
@@ -546,7 +565,7 @@ function page() {
       if (photo.bitmap) drawThumb(slot.querySelector("canvas"), photo);
       slot.querySelector("b").textContent = `${letter}: ${photo.name}`;
       slot.querySelector("b").title = photo.name;
-      slot.querySelector("span").textContent = `${photo.width} × ${photo.height} · ${counted(photo.answer.num_keypoints, "keypoint")}`;
+      slot.querySelector("span").textContent = `${photo.width} × ${photo.height} · ${keypointsOf(photo)}`;
       slot.querySelector(".actions").append(
         button("Replace", () => choose(at), `Replace photo ${letter}`),
         button("Remove", () => remove(at), `Remove photo ${letter}`),
@@ -558,7 +577,8 @@ function page() {
       text.textContent = "Match with a second photo, or with a turned copy of the first.";
       slot.append(text, button("Second photo", () => choose(1)), button("Turned copy", turnedCopy));
     }
-    if (focused) ([...slot.querySelectorAll("button")].find((each) => each.textContent === focused) ?? slot.querySelector("button"))?.focus();
+    const buttons = [...slot.querySelectorAll("button")];
+    if (focused) (buttons.find((each) => each.textContent === focused) ?? buttons[0])?.focus();
   }
 
   function render() {
@@ -573,8 +593,8 @@ function page() {
     $("view").classList.toggle("zoomed", camera.zoom > 1);
     if (any) {
       // On a phone the picture is as high as it needs.
-      const [a, b] = photos;
-      $("view").style.aspectRatio = a && b ? `${1 / Math.max(.5, a.height / a.width + b.height / b.width)}` : `${(a ?? b).width} / ${(a ?? b).height}`;
+      const high = photos.reduce((sum, photo) => sum + (photo ? photo.height / photo.width : 0), 0);
+      $("view").style.aspectRatio = `${1 / Math.max(.3, high)}`;
     }
     showSlot(0);
     showSlot(1);
@@ -646,7 +666,10 @@ function page() {
     if (files[1] && at === 0 && photos[0]) await open(1, files[1]);
   }
 
-  const toFile = (drawn, name) => new Promise((resolve) => drawn.toBlob((blob) => resolve(new File([blob], name, { type: "image/png" })), "image/png"));
+  async function toFile(drawn, name) {
+    const blob = await new Promise((resolve) => drawn.toBlob(resolve, "image/png"));
+    return new File([blob], name, { type: "image/png" });
+  }
 
   function makeCanvas(width, height) {
     const made = document.createElement("canvas");
@@ -708,7 +731,8 @@ function page() {
   async function openCamera() {
     let stream;
     try {
-      stream = await navigator.mediaDevices.getUserMedia({ video: { facingMode: "environment", width: { ideal: 1280 } } });
+      const video = { facingMode: "environment", width: { ideal: 1280 } };
+      stream = await navigator.mediaDevices.getUserMedia({ video });
     } catch {
       return complain("The camera cannot be used: there is none, or it was not allowed.");
     }
@@ -762,6 +786,15 @@ function page() {
     draw();
   }
 
+  // The next keypoint by score, first of one photo, then of the other.
+  function stepTo(step) {
+    const counts = photos.map((photo) => photo?.answer.num_keypoints ?? 0), total = counts[0] + counts[1];
+    if (!total) return;
+    const at = selected ? (selected.photo ? counts[0] : 0) + selected.index + step : 0, next = (at + total) % total;
+    select(next < counts[0] ? { photo: 0, index: next } : { photo: 1, index: next - counts[0] });
+    say($("readout").textContent);
+  }
+
   const pointers = new Map();
   canvas.addEventListener("pointerdown", (event) => {
     pointers.set(event.pointerId, event);
@@ -796,11 +829,7 @@ function page() {
   canvas.addEventListener("keydown", (event) => {
     const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
     if (step) {
-      const total = photos.flatMap((photo, at) => photo ? Array.from({ length: photo.answer.num_keypoints }, (_, index) => ({ photo: at, index })) : []);
-      const at = total.findIndex((each) => each.photo === selected?.photo && each.index === selected?.index);
-      if (!total.length) return;
-      select(total[at < 0 ? 0 : (at + step + total.length) % total.length]);
-      say($("readout").textContent);
+      stepTo(step);
     } else if (event.key === "+" || event.key === "=") zoomBy(1.5);
     else if (event.key === "-") zoomBy(1 / 1.5);
     else if (event.key === "0") zoomBy(0);
@@ -815,9 +844,10 @@ function page() {
   // ---- Controls
 
   function showSliders() {
-    const threshold = THRESHOLDS[$("threshold").value], count = COUNTS[$("count").value], radius = $("radius").value;
+    const count = COUNTS[$("count").value], radius = $("radius").value;
     const texts = {
-      threshold: String(threshold), radius: radius === "0" ? "off" : `${radius} px`, count: count < 0 ? "all" : number.format(count),
+      threshold: String(THRESHOLDS[$("threshold").value]), radius: radius === "0" ? "off" : `${radius} px`,
+      count: count < 0 ? "all" : number.format(count),
       similarity: ($("similarity").value / 100).toFixed(2),
     };
     for (const [id, text] of Object.entries(texts)) {
@@ -866,7 +896,10 @@ function page() {
   });
 
   const hasFiles = (event) => [...event.dataTransfer.types].includes("Files");
-  const dropsSecond = (event) => photos[0] && event.clientX > $("stage").getBoundingClientRect().left + $("stage").clientWidth / 2;
+  const dropsSecond = (event) => {
+    const stage = $("stage").getBoundingClientRect();
+    return photos[0] && event.clientX > stage.left + stage.width / 2;
+  };
   document.addEventListener("dragover", (event) => {
     if (!hasFiles(event)) return;
     event.preventDefault();
