@@ -64,9 +64,11 @@ typedef struct lns_json_options {
     size_t struct_size;
     const char *file; /**< value of the key "file"; NULL leaves the key out. UTF-8; invalid bytes are replaced */
     int descriptors;  /**< not 0: add "descriptors", a base64 NPZ of float16 (N, 256) */
+    int serving_path; /**< not 0: add "serving_path", as answers of the server have it: whether the network ran as one
+                           traced program of a device and suppression on it; on the CPU both are false */
 } lns_json_options;
 
-/** Defaults: file NULL, descriptors 0. */
+/** Defaults: file NULL, descriptors 0, serving_path 0. */
 LNS_API void lns_json_options_init(lns_json_options *options);
 
 /** One JSON object on one line, without a final newline, in the shape of the server's answer: num_keypoints,

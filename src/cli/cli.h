@@ -31,6 +31,7 @@ int lns_cli_match(int argc, char **argv);
 int lns_cli_fetch(int argc, char **argv);
 int lns_cli_info(int argc, char **argv);
 int lns_cli_bench(int argc, char **argv);
+int lns_cli_serve(int argc, char **argv);
 
 /* Each is printed as it stands by `lensing help COMMAND` and `lensing COMMAND --help`: at most 80 columns, a final
  * newline. */
@@ -39,6 +40,7 @@ extern const char lns_cli_match_help[];
 extern const char lns_cli_fetch_help[];
 extern const char lns_cli_info_help[];
 extern const char lns_cli_bench_help[];
+extern const char lns_cli_serve_help[];
 
 /* ---- Options (options.c) ---------------------------------------------------------------------------------------- */
 

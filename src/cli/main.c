@@ -15,6 +15,7 @@ static const char main_help[] = "Usage: lensing COMMAND [OPTION]... [ARGUMENT]..
                                 "  fetch [REPOSITORY]  download weights from Hugging Face\n"
                                 "  info                show version, CPU, and which weights would be used\n"
                                 "  bench               measure the speed\n"
+                                "  serve               answer HTTP requests\n"
                                 "  help [COMMAND]      this text, or all options of a command, with examples\n"
                                 "\n"
                                 "Options:\n"
@@ -57,7 +58,7 @@ typedef struct command {
 static const command commands[] = {
     {"detect", lns_cli_detect, lns_cli_detect_help}, {"match", lns_cli_match, lns_cli_match_help},
     {"fetch", lns_cli_fetch, lns_cli_fetch_help},    {"info", lns_cli_info, lns_cli_info_help},
-    {"bench", lns_cli_bench, lns_cli_bench_help},
+    {"bench", lns_cli_bench, lns_cli_bench_help},    {"serve", lns_cli_serve, lns_cli_serve_help},
 };
 
 static const command *find_command(const char *name) {
@@ -72,7 +73,7 @@ static int unknown_command(const char *name) {
     char near[16];
     if (name[0] == '-')
         lns_cli_error("unknown option '%s'; options come after a command, see `lensing --help`", name);
-    else if (lns_cli_suggest(name, "detect match fetch info bench help", near, sizeof near))
+    else if (lns_cli_suggest(name, "detect match fetch info bench serve help", near, sizeof near))
         lns_cli_error("unknown command '%s'; did you mean %s?", name, near);
     else
         lns_cli_error("unknown command '%s'; see `lensing --help`", name);

@@ -254,7 +254,7 @@ lns_status lns_features_to_json(const lns_features *features, const lns_json_opt
     lns_status status = lns_options_take(&used, sizeof used, options, "lns_json_options");
     if (status != LNS_OK)
         return status;
-    const lns_json_shape shape = {.file = used.file, .descriptors = used.descriptors};
+    const lns_json_shape shape = {.file = used.file, .descriptors = used.descriptors, .serving_path = used.serving_path};
     size_t length = 0;
     status = lns_json_write(features, &shape, text, &length);
     if (size != NULL)

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The work behind the requests: a bounded queue in front of a few threads that decode, detect and write answers.
+ *
+ * The network runs for one request at a time; meanwhile other threads decode the next picture and write the last answer. */
+#ifndef LENSING_SERVER_ENGINE_H
+#define LENSING_SERVER_ENGINE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <lensing/lensing.h>
+
+#include "metrics.h"
+
+typedef struct engine engine;
+
+/* What a job works on. */
+typedef enum job_input {
+    JOB_ENCODED, /* the bytes of an image file */
+    JOB_BASE64,  /* the same in base64; decoded where it stands */
+    JOB_PLANE    /* an R plane, width x height bytes */
+} job_input;
+
+typedef struct job_result {
+    int status;       /* HTTP status */
+    char *body;       /* JSON, malloc'ed; the receiver's */
+    size_t size;
+    int retry_after;  /* seconds; 0: none */
+} job_result;
+
+/* A request for the engine. The bytes stay the caller's and must stay in place until `done` is called. */
+typedef struct job {
+    job_input input;
+    void *bytes;
+    size_t size;
+    uint32_t width, height; /* JOB_PLANE */
+    lns_detect_options options;
+    /* Returns not 0 when nobody waits for the answer any more; called on a thread of the engine. */
+    int (*is_abandoned)(struct job *self);
+    /* Called once on a thread of the engine. */
+    void (*done)(struct job *self);
+    void *user;
+    job_result result; /* filled before `done` */
+    double queued_at;
+    struct job *next;
+} job;
+
+typedef struct engine_options {
+    lns_superpoint *model; /* the caller's */
+    metrics *metrics;
+    uint64_t max_pixels;
+    int workers;             /* threads that take jobs, at least 2 */
+    size_t queue_limit;      /* jobs that may wait */
+    double queue_timeout_ms; /* a job that waited longer is refused; 0: no limit */
+} engine_options;
+
+/* NULL when memory or threads are missing. */
+engine *engine_create(const engine_options *options);
+/* Waits for the jobs that are queued, then ends the threads. */
+void engine_destroy(engine *self);
+
+/* Queues a job. Returns 0, or -1 when the queue is full (`done` is not called then). */
+int engine_submit(engine *self, job *work);
+
+/* Jobs that wait or run. */
+size_t engine_load(engine *self);
+/* Jobs that wait. */
+size_t engine_queue_length(engine *self);
+
+#endif

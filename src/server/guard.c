@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "guard.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+
+#include "clock.h"
+
+#define TICK_MS 200 /* how late a deadline may be noticed */
+
+struct guarded {
+    int socket;
+    double deadline; /* 0: none */
+    guarded *previous, *next;
+};
+
+struct guard {
+    pthread_mutex_t lock; /* for all below */
+    pthread_cond_t wake;  /* stop */
+    int stop;
+    guarded list; /* of connections; the ends of the list meet here */
+    pthread_t watcher;
+};
+
+/* Shutting down both directions makes libmicrohttpd see the end of the connection and close it itself. */
+static void close_late(guard *self) {
+    const double now = clock_ms();
+    for (guarded *c = self->list.next; c != &self->list; c = c->next)
+        if (c->deadline > 0 && now > c->deadline) {
+            shutdown(c->socket, SHUT_RDWR);
+            c->deadline = 0;
+        }
+}
+
+static void *watch(void *argument) {
+    guard *self = argument;
+    pthread_mutex_lock(&self->lock);
+    while (!self->stop) {
+        close_late(self);
+        struct timespec until;
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_nsec += TICK_MS * 1000000L;
+        until.tv_sec += until.tv_nsec / 1000000000L;
+        until.tv_nsec %= 1000000000L;
+        pthread_cond_timedwait(&self->wake, &self->lock, &until);
+    }
+    pthread_mutex_unlock(&self->lock);
+    return NULL;
+}
+
+guard *guard_create(void) {
+    guard *self = calloc(1, sizeof *self);
+    if (self == NULL)
+        return NULL;
+    pthread_mutex_init(&self->lock, NULL);
+    pthread_cond_init(&self->wake, NULL);
+    self->list.previous = self->list.next = &self->list;
+    if (pthread_create(&self->watcher, NULL, watch, self) != 0) {
+        free(self);
+        return NULL;
+    }
+    return self;
+}
+
+void guard_destroy(guard *self) {
+    if (self == NULL)
+        return;
+    pthread_mutex_lock(&self->lock);
+    self->stop = 1;
+    pthread_cond_signal(&self->wake);
+    pthread_mutex_unlock(&self->lock);
+    pthread_join(self->watcher, NULL);
+    pthread_cond_destroy(&self->wake);
+    pthread_mutex_destroy(&self->lock);
+    free(self);
+}
+
+guarded *guard_add(guard *self, int socket) {
+    guarded *c = calloc(1, sizeof *c);
+    if (c == NULL)
+        return NULL;
+    c->socket = socket;
+    pthread_mutex_lock(&self->lock);
+    c->next = &self->list;
+    c->previous = self->list.previous;
+    c->previous->next = c;
+    self->list.previous = c;
+    pthread_mutex_unlock(&self->lock);
+    return c;
+}
+
+void guard_remove(guard *self, guarded *c) {
+    if (c == NULL)
+        return;
+    pthread_mutex_lock(&self->lock);
+    c->previous->next = c->next;
+    c->next->previous = c->previous;
+    pthread_mutex_unlock(&self->lock);
+    free(c);
+}
+
+void guard_set(guard *self, guarded *c, double milliseconds) {
+    if (c == NULL)
+        return;
+    pthread_mutex_lock(&self->lock);
+    c->deadline = milliseconds < 0 ? 0 : clock_ms() + milliseconds;
+    pthread_mutex_unlock(&self->lock);
+}

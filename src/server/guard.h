@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Deadlines for connections. libmicrohttpd only knows how long a connection was silent, so a client that sends one byte a
+ * second keeps it for ever; this guard closes a connection whose step takes too long in total. */
+#ifndef LENSING_SERVER_GUARD_H
+#define LENSING_SERVER_GUARD_H
+
+typedef struct guard guard;
+typedef struct guarded guarded; /* one connection */
+
+guard *guard_create(void);
+void guard_destroy(guard *self); /* no connection may be left */
+
+/* A new connection on a socket; NULL when memory is missing (the connection is then not guarded). */
+guarded *guard_add(guard *self, int socket);
+/* Before the socket is closed. */
+void guard_remove(guard *self, guarded *connection);
+
+/* The current step has to end within so many milliseconds; negative: it may take any time. */
+void guard_set(guard *self, guarded *connection, double milliseconds);
+
+#endif

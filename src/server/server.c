@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Starting, running and stopping. The log lines are those that launchers of the server before this one wait for. */
+#include "server.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <math.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <lensing/lensing.h>
+
+#include "clock.h"
+#include "environment.h"
+#include "http.h"
+
+struct server {
+    const server_options *options;
+    server_environment environment;
+    lns_superpoint *model;
+    metrics *metrics;
+    engine *engine;
+    http *http;
+    atomic_int draining;
+    double warmup_ms[3];
+};
+
+lns_superpoint *server_model(const server *s) {
+    return s->model;
+}
+const server_options *server_settings(const server *s) {
+    return s->options;
+}
+const server_environment *server_surroundings(const server *s) {
+    return &s->environment;
+}
+metrics *server_metrics(const server *s) {
+    return s->metrics;
+}
+int server_is_draining(const server *s) {
+    return atomic_load(&s->draining);
+}
+size_t server_queue_length(const server *s) {
+    return engine_queue_length(s->engine);
+}
+size_t server_connections(const server *s) {
+    return http_connections(s->http);
+}
+double server_warmup_ms(const server *s, int index) {
+    return s->warmup_ms[index];
+}
+http *server_http(const server *s) {
+    return s->http;
+}
+
+/* ---- Log ---------------------------------------------------------------------------------------- */
+
+static __attribute__((format(printf, 1, 2))) void say(const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    fputs("INFO:     ", stdout);
+    vprintf(format, arguments);
+    putchar('\n');
+    va_end(arguments);
+    fflush(stdout);
+}
+
+static int fail_start(const char *reason) {
+    fprintf(stderr, "ERROR:    %s\nERROR:    Application startup failed. Exiting.\n", reason);
+    fflush(stderr);
+    return 3;
+}
+
+/* Tells systemd, when it wants to know, how things stand. */
+static void notify(const char *state) {
+    const char *path = getenv("NOTIFY_SOCKET");
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    if (path == NULL || (path[0] != '/' && path[0] != '@') || strlen(path) >= sizeof address.sun_path)
+        return;
+    memcpy(address.sun_path, path, strlen(path));
+    if (path[0] == '@')
+        address.sun_path[0] = '\0';
+    const int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return;
+    sendto(fd, state, strlen(state), MSG_NOSIGNAL, (struct sockaddr *)(void *)&address,
+           (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(path)));
+    close(fd);
+}
+
+/* ---- Model -------------------------------------------------------------------------------------- */
+
+static int load_model(server *s, char *reason, size_t size) {
+    const server_environment *e = &s->environment;
+    if (e->local_dir != NULL && s->options->weights == NULL)
+        say("[superpoint] Loading weights from local directory %s", e->local_dir);
+    else
+        say("[superpoint] Loading weights %s @ %s", s->options->weights != NULL ? s->options->weights : e->repository,
+            e->revision != NULL ? e->revision : "default branch");
+    lns_superpoint_options options;
+    lns_superpoint_options_init(&options);
+    options.weights = s->options->weights;
+    options.threads = s->options->threads;
+    const double start = clock_ms();
+    if (lns_superpoint_open(&options, &s->model) != LNS_OK) {
+        snprintf(reason, size, "%s", lns_error_message());
+        return -1;
+    }
+    s->warmup_ms[0] = clock_ms() - start;
+    say("[superpoint] Loading weights done in %.1fs", s->warmup_ms[0] * 1e-3);
+    lns_superpoint_info info;
+    lns_superpoint_describe(s->model, &info, sizeof info);
+    say("[superpoint] Opening device %d (backend=%s, kernels=%s)", e->device_id, info.backend, info.cpu_path);
+    say("[superpoint] Device open: %s, %d threads", info.backend, info.threads);
+    return 0;
+}
+
+static int are_finite(const float *values, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        if (!isfinite(values[i]))
+            return 0;
+    return 1;
+}
+
+/* Two runs on a black frame: after the first, all memory that a request needs is there. */
+static int warm_up(server *s, char *reason, size_t size) {
+    enum { PIXELS = LNS_NETWORK_WIDTH * LNS_NETWORK_HEIGHT, MAP = PIXELS / 64 * LNS_DESCRIPTOR_SIZE };
+    say("[superpoint] Warming up on a 480x640 dummy frame ...");
+    uint8_t *frame = calloc(1, PIXELS);
+    float *scores = malloc(PIXELS * sizeof *scores), *descriptors = malloc(MAP * sizeof *descriptors);
+    int result = frame != NULL && scores != NULL && descriptors != NULL ? 0 : -1;
+    if (result != 0)
+        snprintf(reason, size, "out of memory");
+    for (int run = 1; run <= 2 && result == 0; run++) {
+        const double start = clock_ms();
+        if (lns_superpoint_forward(s->model, frame, scores, descriptors) != LNS_OK) {
+            snprintf(reason, size, "%s", lns_error_message());
+            result = -1;
+        } else if (!are_finite(scores, PIXELS) || !are_finite(descriptors, MAP)) {
+            snprintf(reason, size, "warm-up forward produced non-finite outputs");
+            result = -1;
+        }
+        s->warmup_ms[run] = clock_ms() - start;
+    }
+    free(frame);
+    free(scores);
+    free(descriptors);
+    if (result == 0)
+        say("[superpoint] Warmup complete: first forward %.0f ms, second %.0f ms", s->warmup_ms[1], s->warmup_ms[2]);
+    return result;
+}
+
+/* ---- Socket ------------------------------------------------------------------------------------- */
+
+static int open_socket(const server_options *options, int *port, char *reason, size_t size) {
+    struct sockaddr_in v4 = {.sin_family = AF_INET, .sin_port = htons((uint16_t)options->port)};
+    struct sockaddr_in6 v6 = {.sin6_family = AF_INET6, .sin6_port = htons((uint16_t)options->port)};
+    const int is_v4 = inet_pton(AF_INET, options->host, &v4.sin_addr) == 1;
+    if (!is_v4 && inet_pton(AF_INET6, options->host, &v6.sin6_addr) != 1) {
+        snprintf(reason, size, "host '%s' is no numeric IPv4 or IPv6 address, such as 127.0.0.1", options->host);
+        return -1;
+    }
+    struct sockaddr *address = is_v4 ? (struct sockaddr *)(void *)&v4 : (struct sockaddr *)(void *)&v6;
+    socklen_t length = is_v4 ? sizeof v4 : sizeof v6;
+    const int fd = socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    const int on = 1;
+    if (fd >= 0)
+        setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    if (fd < 0 || bind(fd, address, length) != 0 || listen(fd, 1024) != 0 || getsockname(fd, address, &length) != 0) {
+        snprintf(reason, size, "[Errno %d] error while attempting to bind on address ('%s', %d), port %d: %s", errno,
+                 options->host, options->port, options->port,
+                 errno == EADDRINUSE ? "Address already in use" : strerror(errno));
+        if (fd >= 0)
+            close(fd);
+        return -1;
+    }
+    *port = ntohs(is_v4 ? v4.sin_port : v6.sin6_port);
+    return fd;
+}
+
+/* Files and sockets of a launcher that became this program by exec(): nobody would ever close them. */
+static void close_inherited(void) {
+#ifdef SYS_close_range
+    if (syscall(SYS_close_range, 3U, ~0U, 0U) == 0)
+        return;
+#endif
+    const long limit = sysconf(_SC_OPEN_MAX);
+    for (int fd = 3; fd < (limit > 0 && limit < 65536 ? limit : 65536); fd++)
+        close(fd);
+}
+
+/* ---- Life --------------------------------------------------------------------------------------- */
+
+static int start_serving(server *s, int *port, char *reason, size_t size) {
+    s->metrics = metrics_create();
+    const engine_options engine_settings = {
+        .model = s->model,
+        .metrics = s->metrics,
+        .max_pixels = s->options->limits.max_pixels,
+        .workers = 3, /* one in the network, one that decodes, one that writes an answer */
+        .queue_limit = s->options->limits.queue,
+        .queue_timeout_ms = s->options->limits.queue_timeout_ms,
+    };
+    s->engine = s->metrics != NULL ? engine_create(&engine_settings) : NULL;
+    if (s->engine == NULL) {
+        snprintf(reason, size, "out of memory or threads");
+        return 3;
+    }
+    const int fd = open_socket(s->options, port, reason, size);
+    if (fd < 0)
+        return 1;
+    const http_options http_settings = {s, fd, &s->options->limits, s->options->api_key, s->engine, s->metrics};
+    int error;
+    s->http = http_start(&http_settings, &error);
+    if (s->http == NULL) {
+        close(fd);
+        snprintf(reason, size, "the HTTP server did not start: %s", strerror(error));
+        return 3;
+    }
+    return 0;
+}
+
+/* Waits until all requests are answered; a second signal or the limit ends that. */
+static void drain(server *s, const sigset_t *signals) {
+    const double end = clock_ms() + s->options->limits.drain_timeout_ms;
+    while ((http_unfinished(s->http) > 0 || engine_load(s->engine) > 0) && clock_ms() < end) {
+        const struct timespec tick = {0, 10 * 1000 * 1000};
+        const int again = sigtimedwait(signals, NULL, &tick);
+        if (again == SIGTERM || again == SIGINT) {
+            say("Forced to stop with %zu unanswered requests", http_unfinished(s->http));
+            _exit(1);
+        }
+    }
+}
+
+static void stop_serving(server *s, const sigset_t *signals) {
+    say("Shutting down");
+    notify("STOPPING=1");
+    atomic_store(&s->draining, 1);
+    http_stop_listening(s->http);
+    drain(s, signals);
+    say("Waiting for application shutdown.");
+    if (engine_load(s->engine) > 0) {
+        say("[superpoint] Requests are still running after the drain time");
+        _exit(1);
+    }
+}
+
+static void free_server(server *s) {
+    http_stop(s->http);
+    engine_destroy(s->engine);
+    metrics_destroy(s->metrics);
+    lns_superpoint_close(&s->model);
+    server_environment_clear(&s->environment);
+}
+
+static int start(server *s, int *port) {
+    char reason[1200];
+    say("Started server process [%ld]", (long)getpid());
+    say("Waiting for application startup.");
+    if (server_environment_read(&s->environment, reason, sizeof reason) != 0 ||
+        load_model(s, reason, sizeof reason) != 0 || warm_up(s, reason, sizeof reason) != 0)
+        return fail_start(reason);
+    const int code = start_serving(s, port, reason, sizeof reason);
+    if (code == 1) {
+        fprintf(stderr, "ERROR:    %s\n", reason);
+        return 1;
+    }
+    return code == 0 ? 0 : fail_start(reason);
+}
+
+int server_run(const server_options *options) {
+    server s = {.options = options};
+    close_inherited();
+    sigset_t signals;
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGTERM);
+    sigaddset(&signals, SIGINT);
+    sigaddset(&signals, SIGHUP);
+    /* Blocked before any thread exists, so that only sigwait below takes them; as process 1 of a container too. */
+    pthread_sigmask(SIG_BLOCK, &signals, NULL);
+    signal(SIGPIPE, SIG_IGN);
+    int port;
+    const int code = start(&s, &port);
+    if (code != 0) {
+        free_server(&s);
+        return code;
+    }
+    say("Application startup complete.");
+    say("Uvicorn running on http://%s:%d (Press CTRL+C to quit)", options->host, port);
+    notify("READY=1");
+    int signal_number;
+    do {
+        sigwait(&signals, &signal_number);
+    } while (signal_number == SIGHUP); /* there is nothing to read again */
+    stop_serving(&s, &signals);
+    say("[superpoint] Closing device");
+    free_server(&s);
+    say("Application shutdown complete.");
+    say("Finished server process [%ld]", (long)getpid());
+    return 0;
+}

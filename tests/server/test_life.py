@@ -1,0 +1,320 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Start, signals, stop: what launchers and supervisors see."""
+import os
+import re
+import shutil
+import signal
+import socket
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+
+from running import Server, encoded, message, picture
+
+LARGE = "/predict_raw?max_keypoints=-1&keypoint_threshold=0&nms_radius=0"
+LANDMARKS = [
+    r"^INFO:     Started server process \[PID\]$",
+    r"^INFO:     Waiting for application startup\.$",
+    r"^INFO:     \[superpoint\] Loading weights ",
+    r"^INFO:     \[superpoint\] Loading weights done in \d+\.\ds$",
+    r"^INFO:     \[superpoint\] Opening device 0 \(",
+    r"^INFO:     \[superpoint\] Device open: ",
+    r"^INFO:     \[superpoint\] Warming up ",
+    r"^INFO:     \[superpoint\] Warmup complete: first forward \d+ ms, second \d+ ms$",
+    r"^INFO:     Application startup complete\.$",
+    r"^INFO:     Uvicorn running on http://127\.0\.0\.1:PORT \(Press CTRL\+C to quit\)$",
+    r"^INFO:     127\.0\.0\.1:\d+ - \"POST /predict_raw\?nms_radius=3 HTTP/1\.1\" 200 OK$",
+    r"^INFO:     127\.0\.0\.1:\d+ - \"GET /nothing HTTP/1\.1\" 404 Not Found$",
+    r"^INFO:     Shutting down$",
+    r"^INFO:     Waiting for application shutdown\.$",
+    r"^INFO:     \[superpoint\] Closing device$",
+    r"^INFO:     Application shutdown complete\.$",
+    r"^INFO:     Finished server process \[PID\]$",
+]
+
+
+def test_landmarks(start):
+    server = start()
+    print(f"from start to ready: {(time.monotonic() - server.started) * 1e3:.0f} ms")
+    assert server.post("/predict_raw?nms_radius=3", encoded(picture())).status == 200
+    assert server.get("/nothing").status == 404
+    assert server.stop() == 0
+    lines = server.log().splitlines()
+    assert len(lines) == len(LANDMARKS), lines
+    for line, pattern in zip(lines, LANDMARKS):
+        pattern = pattern.replace("PID", str(server.pid)).replace("PORT", str(server.port))
+        assert re.search(pattern, line), (line, pattern)
+
+
+def test_log_cannot_be_forged(start):
+    server = start()
+    server.get("/a%0d%0aINFO:%20%20Application?x=\x1b[31m")
+    server.raw(b'GET /a"b HTTP/1.1\r\nHost: t\r\n\r\n')
+    server.raw(b"GET /\xc3\xa9\x85 HTTP/1.1\r\nHost: t\r\n\r\n")
+    server.stop()
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f]", server.log())
+    assert "\nINFO:  Application" not in server.log() and 'a"b' not in server.log()
+
+
+# ---- Failing starts -----------------------------------------------------------------------------
+
+
+def failed_start(program, weights, *options, **more):
+    server = Server(program, weights, *options, **more)
+    code = server.wait()
+    server.close()
+    return code, server.log()
+
+
+def test_port_in_use(program, weights):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        code, log = failed_start(program, weights, port=port)
+    assert code == 1
+    errors = [line for line in log.splitlines() if line.startswith("ERROR")]
+    assert len(errors) == 1 and "Address already in use" in errors[0] and f"port {port}" in errors[0], log
+    assert "Application startup complete" not in log
+
+
+def check_refused_start(code, log, *words):
+    assert code == 3, log
+    assert log.splitlines()[-1] == "ERROR:    Application startup failed. Exiting.", log
+    errors = [line for line in log.splitlines() if line.startswith("ERROR")]
+    assert len(errors) == 2, log
+    for word in words:
+        assert word in errors[0], log
+    assert "Application startup complete" not in log
+
+
+def test_missing_weights(program, tmp_path):
+    path = tmp_path / "none.safetensors"
+    check_refused_start(*failed_start(program, path), str(path))
+
+
+def test_corrupt_weights(program, weights, tmp_path):
+    data = Path(weights).read_bytes()
+    for i, damaged in enumerate([b"", b"hello", data[: len(data) // 2], b"\xff" * 4096]):
+        path = tmp_path / f"damaged{i}.safetensors"
+        path.write_bytes(damaged)
+        check_refused_start(*failed_start(program, path), path.name)
+
+
+BAD_ENVIRONMENT = [
+    ("TT_MESH_SHAPE", "", "TT_MESH_SHAPE='' is not a mesh shape; expected 'RxC' such as '1x1'"),
+    ("TT_MESH_SHAPE", "1", "TT_MESH_SHAPE='1' is not a mesh shape"),
+    ("TT_MESH_SHAPE", "1x1x1", "TT_MESH_SHAPE='1x1x1' is not a mesh shape"),
+    ("TT_MESH_SHAPE", "2x4", "TT_MESH_SHAPE=2x4 is a multi-chip mesh"),
+    ("TT_DEVICE_ID", "zero", "TT_DEVICE_ID='zero'"),
+    ("TT_DEVICE_ID", "", "TT_DEVICE_ID=''"),
+    ("TT_DEVICE_ID", "99999999999999999999", "TT_DEVICE_ID"),
+    ("TT_FUSED_STAGES", "wide,quick", "'quick'"),
+    ("SP_DISPATCH", "ethernet", "SP_DISPATCH='ethernet'"),
+]
+
+
+@pytest.mark.parametrize("name, value, words", BAD_ENVIRONMENT)
+def test_bad_environment(program, weights, name, value, words):
+    check_refused_start(*failed_start(program, weights, env={name: value}), words)
+
+
+@pytest.mark.parametrize("shape", ["1x1", "(1, 1)", "[1,1]", "a1b1"])
+def test_good_environment(start, shape):
+    server = start(env={"TT_MESH_SHAPE": shape, "TT_DEVICE_ID": "7", "TT_FUSED_STAGES": "", "SP_DISPATCH": "worker"})
+    assert server.get("/health").json["device"]["id"] == 7
+
+
+def test_no_folder_of_weights(program, tmp_path):
+    code, log = failed_start(program, None, env={"SP_WEIGHTS_DIR": str(tmp_path / "none")})
+    check_refused_start(code, log, f"SP_WEIGHTS_DIR='{tmp_path / 'none'}' is not a directory")
+
+
+def test_weights_from_the_environment(program, weights, tmp_path):
+    folder = tmp_path / "snapshot"
+    folder.mkdir()
+    shutil.copy(weights, folder / "model.safetensors")
+    (folder / "config.json").write_text('{"border_removal_distance": 4}')
+    for variable in ("SP_WEIGHTS_DIR", "HF_MODEL"):
+        with Server(program, None, env={variable: str(folder)}) as server:
+            info = server.get("/info").json
+            assert info["weights"]["loaded"] is True
+            if variable == "HF_MODEL":
+                assert server.get("/v1/models").json["data"][0]["id"] == str(folder)
+
+
+@pytest.mark.parametrize("options", [["--port", "65536"], ["--queue", "0"], ["--nonsense"], ["word"], ["--min-rate", "0"]])
+def test_wrong_usage(program, weights, options):
+    code, log = failed_start(program, weights, *options)
+    assert code == 2 and len(log.splitlines()) <= 2, log
+
+
+def test_host_must_be_an_address(program, weights):
+    code, log = failed_start(program, weights, "--host", "localhost")
+    assert code == 1 and "localhost" in log
+
+
+# ---- Signals ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_drain(start, number):
+    """What was accepted is answered; /ready says so on a connection that is open; nobody new comes in."""
+    server = start("--threads", "1")
+    open_connection = server.connect()
+    open_connection.send(message("GET", "/ready"))
+    assert open_connection.answer().status == 200
+    running = [server.connect() for _ in range(5)]
+    for connection in running:
+        connection.send(message("POST", "/predict_raw", encoded(picture())))
+    while server.metric("lensing_queue_length") < 2:
+        time.sleep(0.01)
+    server.signal(number)
+    server.wait_for_line("Shutting down")
+    time.sleep(0.05)
+    open_connection.send(message("GET", "/ready"))
+    answer = open_connection.answer()
+    assert answer.status == 503 and answer.headers["connection"].lower() == "close"
+    with pytest.raises(OSError):
+        server.connect(1)
+    for connection in running:
+        answer = connection.answer()
+        assert answer.status == 200 and answer.headers["connection"].lower() == "close"
+        assert connection.is_closed()
+        connection.close()
+    open_connection.close()
+    assert server.wait() == 0
+    assert "Finished server process" in server.log()
+
+
+def test_second_signal_forces(start):
+    server = start("--threads", "1")
+    running = [server.connect() for _ in range(30)]
+    for connection in running:
+        connection.send(message("POST", LARGE, encoded(picture())))
+    time.sleep(0.3)
+    server.signal()
+    server.wait_for_line("Shutting down")
+    began = time.monotonic()
+    server.signal()
+    assert server.wait() == 1 and time.monotonic() - began < 2
+    for connection in running:
+        connection.close()
+
+
+def test_drain_timeout(start):
+    server = start("--threads", "1", "--drain-timeout", "0.2")
+    running = [server.connect() for _ in range(20)]
+    for connection in running:
+        connection.send(message("POST", LARGE, encoded(picture())))
+    time.sleep(0.3)
+    began = time.monotonic()
+    server.signal()
+    assert server.wait() == 1 and time.monotonic() - began < 5
+    for connection in running:
+        connection.close()
+
+
+def test_idle_connections_do_not_hold_the_stop(start):
+    server = start("--idle-timeout", "60", "--header-timeout", "60")
+    others = [server.connect() for _ in range(5)]
+    others[0].send(message("GET", "/health"))
+    assert others[0].answer().status == 200
+    began = time.monotonic()
+    assert server.stop() == 0 and time.monotonic() - began < 3
+    for other in others:
+        assert other.is_closed()
+        other.close()
+
+
+def test_hangup_is_ignored(start):
+    server = start()
+    for _ in range(3):
+        server.signal(signal.SIGHUP)
+    server.signal(signal.SIGPIPE)
+    time.sleep(0.1)
+    assert server.get("/health").status == 200
+    assert server.stop() == 0
+
+
+def test_closed_log(program, weights):
+    """Nobody reads the log any more: the server goes on."""
+    with Server(program, weights, prefix=["sh", "-c", 'exec "$@" | head -n 9', "sh"]) as server:
+        pid = None
+        for folder in Path("/proc").glob("[0-9]*"):
+            try:
+                if f"\nPPid:\t{server.pid}\n" in (folder / "status").read_text() and "serve" in (folder / "cmdline").read_text():
+                    pid = int(folder.name)
+            except OSError:
+                pass
+        assert pid is not None
+        for _ in range(5):
+            assert server.get("/health").status == 200
+        os.kill(pid, signal.SIGTERM)
+        server.wait()
+
+
+# ---- Surroundings -------------------------------------------------------------------------------
+
+
+def test_inherited_descriptors_are_closed(start):
+    reader, writer = os.pipe()
+    os.set_inheritable(writer, True)
+    server = start(pass_fds=[writer])
+    os.close(writer)
+    with os.fdopen(reader, "rb") as pipe:
+        assert pipe.read() == b""  # the end of it, while the server runs
+    assert server.get("/health").status == 200
+
+
+def test_launched_by_python(start):
+    """A launcher in Python becomes the server with exec(), its signals blocked and a socket open."""
+    launcher = (
+        "import os, signal, socket, sys\n"
+        "s = socket.create_server(('127.0.0.1', 0)); s.set_inheritable(True)\n"
+        "signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM]); signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+        "os.execv(sys.argv[1], sys.argv[1:])\n"
+    )
+    server = start(prefix=[sys.executable, "-c", launcher])
+    assert server.descriptors() <= 12
+    assert server.get("/health").status == 200
+    assert server.stop() == 0
+
+
+def test_any_user(program, weights):
+    """As a uid that has no name, no home and no group."""
+    if os.getuid() != 0:
+        pytest.skip("only root can start a process of another user")
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        shutil.copy(weights, Path(folder) / "w.safetensors")
+        os.chmod(Path(folder) / "w.safetensors", 0o644)
+        shutil.copy(program, Path(folder) / "lensing")
+        user = {"user": 54321, "group": 54321, "extra_groups": [], "cwd": "/"}
+        with Server(Path(folder) / "lensing", Path(folder) / "w.safetensors", env={"HOME": "/nonexistent"}, **user) as server:
+            assert server.status("Uid") == 54321
+            assert server.post("/predict_raw", encoded(picture())).status == 200
+            assert server.stop() == 0
+
+
+def test_systemd_is_notified(program, weights, tmp_path):
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notifications:
+        notifications.bind(str(tmp_path / "notify"))
+        notifications.settimeout(60)
+        with Server(program, weights, env={"NOTIFY_SOCKET": str(tmp_path / "notify")}) as server:
+            assert notifications.recv(100) == b"READY=1"
+            assert server.stop() == 0
+            assert notifications.recv(100) == b"STOPPING=1"
+
+
+def test_start_and_stop(program, weights, sanitized):
+    """Many times, with a request each: always clean."""
+    count = int(os.environ.get("LENSING_SERVER_CYCLES", 8 if sanitized else 20))
+    times = []
+    for _ in range(count):
+        with Server(program, weights) as server:
+            times.append(time.monotonic() - server.started)
+            assert server.get("/ready").status == 200
+            assert server.stop() == 0
+    print(f"{count} starts: {min(times) * 1e3:.0f} to {max(times) * 1e3:.0f} ms")
