@@ -77,6 +77,7 @@ look() {
     need json-c libjson-c-dev json-c-devel json-c has_library json-c
     need zlib zlib1g-dev zlib-devel zlib has_library zlib
     need libcurl 'libcurl4-openssl-dev ca-certificates' libcurl-devel curl has_library libcurl
+    need libmicrohttpd libmicrohttpd-dev libmicrohttpd-devel libmicrohttpd has_library libmicrohttpd
     need nettle nettle-dev nettle-devel nettle has_library nettle
     need hdf5 libhdf5-dev hdf5-devel hdf5 has_hdf5
     need cairo libcairo2-dev cairo-devel cairo has_library cairo
