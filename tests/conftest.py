@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from support import write_synthetic_weights
+from golden import synthetic
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -49,7 +49,7 @@ def program(build_dir):
 def synthetic_weights(tmp_path_factory):
     """A safetensors file with the tensors of SuperPoint and random values."""
     path = tmp_path_factory.mktemp("weights") / "synthetic.safetensors"
-    write_synthetic_weights(path)
+    synthetic.write_safetensors(path, synthetic.weights())
     return path
 
 
