@@ -61,11 +61,6 @@ typedef struct spread {
     double median, fastest, range;
 } spread;
 
-static int out_of_memory(void) {
-    lns_cli_error("out of memory");
-    return LNS_CLI_OTHER;
-}
-
 /* Gray rectangles and a little noise: corners, edges and texture, the same in every run. */
 static void paint(uint8_t *pixels, int width, int height) {
     uint32_t state = 12345;
@@ -98,7 +93,7 @@ static int prepare(bench *job) {
     job->descriptors = malloc(pixels / 64 * LNS_DESCRIPTOR_SIZE * sizeof(float));
     job->times = malloc((size_t)job->runs * sizeof(double));
     if (job->frame == NULL || job->scores == NULL || job->descriptors == NULL || job->times == NULL)
-        return out_of_memory();
+        return lns_cli_out_of_memory();
     paint(job->frame, LNS_NETWORK_WIDTH, LNS_NETWORK_HEIGHT);
     if (job->image != NULL) {
         char message[1024];
@@ -109,7 +104,7 @@ static int prepare(bench *job) {
     }
     uint8_t *gray = malloc((size_t)PLANE_WIDTH * PLANE_HEIGHT);
     if (gray == NULL)
-        return out_of_memory();
+        return lns_cli_out_of_memory();
     paint(gray, PLANE_WIDTH, PLANE_HEIGHT);
     const lns_status status = lns_plane_from_pixels(gray, PLANE_WIDTH, PLANE_HEIGHT, 0, LNS_PIXEL_GRAY8, &job->plane);
     free(gray);
@@ -240,9 +235,7 @@ static int report(const bench *job, const spread *forward, const spread *detect)
         add_json(&text, job, &info, forward, detect);
     else
         add_table(&text, job, &info, forward, detect);
-    const int code = lns_cli_text_good(&text) ? lns_cli_write_stdout(text.bytes, text.size) : out_of_memory();
-    lns_cli_text_free(&text);
-    return code;
+    return lns_cli_text_print(&text);
 }
 
 int lns_cli_bench(int argc, char **argv) {

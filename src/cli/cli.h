@@ -126,6 +126,8 @@ int lns_cli_exit_code(lns_status status);
 int lns_cli_write_stdout(const void *bytes, size_t size);
 /* A text that ends with NUL. */
 int lns_cli_print(const char *text);
+/* Reports it. Returns LNS_CLI_OTHER. */
+int lns_cli_out_of_memory(void);
 
 /* A file that grows piece by piece under a temporary name and gets its own at the end; a device or a pipe is written
  * as it is. Errors are reported. */
@@ -168,6 +170,8 @@ void lns_cli_text_json(lns_cli_text *text, const char *value);
 /* A number with at most `decimals` digits behind the point, and at least one. */
 void lns_cli_text_number(lns_cli_text *text, double value, int decimals);
 bool lns_cli_text_good(const lns_cli_text *text);
+/* Writes it to standard output, or reports that memory was missing, and frees it. Returns an exit code. */
+int lns_cli_text_print(lns_cli_text *text);
 void lns_cli_text_free(lns_cli_text *text);
 
 /* ---- Pictures to read (inputs.c) -------------------------------------------------------------------------------- */

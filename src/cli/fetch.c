@@ -49,13 +49,7 @@ static int print_folder(const char *file) {
     const char *slash = strrchr(file, '/');
     lns_cli_text_append(&text, file, slash != NULL ? (size_t)(slash - file) : 0);
     lns_cli_text_append(&text, "\n", 1);
-    int code = LNS_CLI_OTHER;
-    if (lns_cli_text_good(&text))
-        code = lns_cli_write_stdout(text.bytes, text.size);
-    else
-        lns_cli_error("out of memory");
-    lns_cli_text_free(&text);
-    return code;
+    return lns_cli_text_print(&text);
 }
 
 static int fetch(const char *repository, bool quiet) {

@@ -142,13 +142,7 @@ int lns_cli_info(int argc, char **argv) {
         add_json(&text, &found);
     else
         add_text(&text, &found);
-    if (lns_cli_text_good(&text)) {
-        code = lns_cli_write_stdout(text.bytes, text.size);
-    } else {
-        lns_cli_error("out of memory");
-        code = LNS_CLI_OTHER;
-    }
-    lns_cli_text_free(&text);
+    code = lns_cli_text_print(&text);
     lns_superpoint_close(&model);
     return code != LNS_CLI_OK ? code : code_of(&found, weights != NULL);
 }

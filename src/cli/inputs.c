@@ -200,8 +200,7 @@ int lns_cli_inputs_expand(int count, char *const *arguments, lns_cli_inputs *inp
     if (good && choose_names(inputs))
         return LNS_CLI_OK;
     lns_cli_inputs_free(inputs);
-    lns_cli_error("out of memory");
-    return LNS_CLI_OTHER;
+    return lns_cli_out_of_memory();
 }
 
 void lns_cli_inputs_free(lns_cli_inputs *inputs) {

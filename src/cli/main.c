@@ -26,6 +26,7 @@ static const char main_help[] = "Usage: lensing COMMAND [OPTION]... [ARGUMENT]..
                                 "  lensing fetch\n"
                                 "  lensing detect photo.jpg --draw keypoints.png\n"
                                 "  lensing match left.jpg right.jpg --draw matches.png -o matches.json\n"
+                                "  lensing serve --port 8000\n"
                                 "\n"
                                 "Weights are looked for in this order: --weights, SP_WEIGHTS_DIR, HF_MODEL, and\n"
                                 "the repository magic-leap-community/superpoint in the Hugging Face cache.\n"
@@ -46,6 +47,7 @@ static const char main_help[] = "Usage: lensing COMMAND [OPTION]... [ARGUMENT]..
                                 "  1  at least one image failed        5  other errors\n"
                                 "  2  wrong usage                    130  interrupted\n"
                                 "  3  weights missing or wrong\n"
+                                "Those of serve differ; `lensing help serve` states them.\n"
                                 "\n"
                                 "Data goes to standard output, everything else to standard error.\n";
 

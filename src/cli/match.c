@@ -153,14 +153,12 @@ static int write_json(const matching *job) {
         code = lns_cli_exit_code(status);
     } else {
         add_matches(job, &text);
-        if (!lns_cli_text_good(&text)) {
-            lns_cli_error("out of memory");
-            code = LNS_CLI_OTHER;
-        } else if (job->output == NULL) {
+        if (!lns_cli_text_good(&text))
+            code = lns_cli_out_of_memory();
+        else if (job->output == NULL)
             code = lns_cli_write_stdout(text.bytes, text.size);
-        } else {
+        else
             code = lns_cli_file_save(job->output, text.bytes, text.size);
-        }
     }
     lns_cli_text_free(&text);
     return code;

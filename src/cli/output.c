@@ -72,6 +72,11 @@ void lns_cli_report(const char *subject) {
     lns_cli_report_message(subject, lns_error_message());
 }
 
+int lns_cli_out_of_memory(void) {
+    lns_cli_error("out of memory");
+    return LNS_CLI_OTHER;
+}
+
 int lns_cli_exit_code(lns_status status) {
     switch (status) {
     case LNS_OK:
@@ -135,11 +140,6 @@ int lns_cli_print(const char *text) {
 
 /* ---- Files ------------------------------------------------------------------------------------------------------ */
 
-static int out_of_memory(void) {
-    lns_cli_error("out of memory");
-    return LNS_CLI_OTHER;
-}
-
 static char *copy_text(const char *text) {
     char *copy = malloc(strlen(text) + 1);
     return copy != NULL ? strcpy(copy, text) : NULL;
@@ -183,7 +183,7 @@ int lns_cli_file_open(lns_cli_file *file, const char *path) {
     }
     file->path = follow_links(path);
     if (file->path == NULL)
-        return out_of_memory();
+        return lns_cli_out_of_memory();
     bool good;
     if (exists && !S_ISREG(facts.st_mode)) {
         file->fd = open(path, O_WRONLY | O_CLOEXEC);

@@ -57,10 +57,8 @@ static void *read_pictures(void *argument) {
 int lns_cli_reader_start(const lns_cli_inputs *inputs, const lns_image_options *options, lns_cli_reader **reader) {
     lns_cli_reader *made = calloc(1, sizeof *made);
     *reader = NULL;
-    if (made == NULL) {
-        lns_cli_error("out of memory");
-        return LNS_CLI_OTHER;
-    }
+    if (made == NULL)
+        return lns_cli_out_of_memory();
     made->inputs = inputs;
     made->options = options;
     pthread_mutex_init(&made->mutex, NULL);

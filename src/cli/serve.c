@@ -41,10 +41,11 @@ const char lns_cli_serve_help[] = "Usage: lensing serve [OPTION]...\n"
                                   "Examples:\n"
                                   "  lensing serve\n"
                                   "  lensing serve --host 0.0.0.0 --port 8000 --api-key-file key.txt\n"
-                                  "  curl --data-binary @photo.jpg 'http://127.0.0.1:20000/predict_raw?nms_radius=3'\n"
+                                  "  curl --data-binary @photo.jpg '127.0.0.1:20000/predict_raw?nms_radius=3'\n"
                                   "\n"
-                                  "Exit code: 0 stopped by a signal, 1 the address cannot be had, 2 wrong usage,\n"
-                                  "3 it could not start (weights, memory).\n";
+                                  "Exit code: 0 stopped by a signal, 1 the address cannot be had, or requests were\n"
+                                  "left unanswered at the end, 2 wrong usage, 3 it could not start (weights,\n"
+                                  "environment, memory), 5 this build has no server.\n";
 
 #if LENSING_SERVER
 
@@ -97,9 +98,19 @@ static void apply_limits(const serve *given, server_limits *limits) {
 int lns_cli_serve(int argc, char **argv) {
     server_options options = {.host = "127.0.0.1", .limits = SERVER_DEFAULT_LIMITS};
     serve given = {
-        .port = 20000, .max_body = 192, .max_body_memory = 1024, .max_pixels = (int64_t)LNS_DEFAULT_MAX_PIXELS,
-        .connections = 1024, .queue = 64, .idle = 5, .queue_timeout = 30, .header_timeout = 10, .body_timeout = 30,
-        .write_timeout = 30, .drain_timeout = 30, .min_rate = 64,
+        .port = 20000,
+        .max_body = 192,
+        .max_body_memory = 1024,
+        .max_pixels = (int64_t)LNS_DEFAULT_MAX_PIXELS,
+        .connections = 1024,
+        .queue = 64,
+        .idle = 5,
+        .queue_timeout = 30,
+        .header_timeout = 10,
+        .body_timeout = 30,
+        .write_timeout = 30,
+        .drain_timeout = 30,
+        .min_rate = 64,
     };
     const lns_cli_option table[] = {
         {LNS_CLI_TEXT, "host", 0, &options.host, 0, 0, false, NULL},
@@ -126,7 +137,7 @@ int lns_cli_serve(int argc, char **argv) {
     if (!lns_cli_parse(argc, argv, table, lns_cli_serve_help, &count, &code))
         return code;
     if (count > 0) {
-        lns_cli_error("serve takes no arguments, but got '%s'", argv[1]);
+        lns_cli_error("serve: takes no arguments, but got '%s'; see `lensing help serve`", argv[1]);
         return LNS_CLI_USAGE;
     }
     if (!lns_cli_check_environment())

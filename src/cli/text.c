@@ -97,6 +97,13 @@ void lns_cli_text_number(lns_cli_text *text, double value, int decimals) {
     lns_cli_text_append(text, digits, size);
 }
 
+int lns_cli_text_print(lns_cli_text *text) {
+    const int code =
+        lns_cli_text_good(text) ? lns_cli_write_stdout(text->bytes, text->size) : lns_cli_out_of_memory();
+    lns_cli_text_free(text);
+    return code;
+}
+
 bool lns_cli_text_good(const lns_cli_text *text) {
     return !text->failed;
 }

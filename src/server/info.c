@@ -25,12 +25,28 @@ static void add_string(FILE *out, const char *text) {
     text_buffer_free(&quoted);
 }
 
-static void answer_stream(request *r, int status, FILE *out, char **text, size_t *size) {
-    if (fclose(out) != 0) {
-        free(*text);
-        *text = NULL;
+/* An answer that is written with stdio. */
+typedef struct answer_stream {
+    FILE *out;
+    char *text;
+    size_t size;
+} answer_stream;
+
+/* NULL: no memory, which was answered. */
+static FILE *open_answer(request *r, answer_stream *stream) {
+    *stream = (answer_stream){0};
+    stream->out = open_memstream(&stream->text, &stream->size);
+    if (stream->out == NULL)
+        request_answer(r, 500, json, NULL, 0);
+    return stream->out;
+}
+
+static void send_answer(request *r, answer_stream *stream) {
+    if (fclose(stream->out) != 0) {
+        free(stream->text);
+        stream->text = NULL;
     }
-    request_answer(r, status, json, *text, *size);
+    request_answer(r, 200, json, stream->text, stream->size);
 }
 
 static const char *architecture(void) {
@@ -39,17 +55,14 @@ static const char *architecture(void) {
 }
 
 void info_health(request *r) {
-    char *text = NULL;
-    size_t size = 0;
-    FILE *out = open_memstream(&text, &size);
-    if (out == NULL) {
-        request_answer(r, 500, json, NULL, 0);
+    answer_stream stream;
+    FILE *out = open_answer(r, &stream);
+    if (out == NULL)
         return;
-    }
     fputs("{\"status\":\"ok\",\"model\":\"superpoint-p150\",\"device\":{\"arch\":", out);
     add_string(out, architecture());
     fprintf(out, ",\"id\":%d,\"open\":true}}", server_surroundings(r->server)->device_id);
-    answer_stream(r, 200, out, &text, &size);
+    send_answer(r, &stream);
 }
 
 void info_ready(request *r) {
@@ -66,17 +79,14 @@ static const char *repository(const request *r) {
 }
 
 void info_models(request *r) {
-    char *text = NULL;
-    size_t size = 0;
-    FILE *out = open_memstream(&text, &size);
-    if (out == NULL) {
-        request_answer(r, 500, json, NULL, 0);
+    answer_stream stream;
+    FILE *out = open_answer(r, &stream);
+    if (out == NULL)
         return;
-    }
     fputs("{\"object\":\"list\",\"data\":[{\"id\":", out);
     add_string(out, repository(r));
     fputs(",\"object\":\"model\",\"owned_by\":\"changh95\"}]}", out);
-    answer_stream(r, 200, out, &text, &size);
+    send_answer(r, &stream);
 }
 
 static void add_weights(FILE *out, const request *r) {
@@ -104,17 +114,15 @@ static void add_serving_path(FILE *out, const lns_superpoint_info *info) {
 }
 
 void info_info(request *r) {
-    char *text = NULL;
-    size_t size = 0;
-    FILE *out = open_memstream(&text, &size);
     lns_superpoint_info info;
-    if (out == NULL || lns_superpoint_describe(server_model(r->server), &info, sizeof info) != LNS_OK) {
-        if (out != NULL)
-            fclose(out);
-        free(text);
-        request_answer(r, 500, json, NULL, 0);
+    if (lns_superpoint_describe(server_model(r->server), &info, sizeof info) != LNS_OK) {
+        request_answer_detail(r, 500, lns_error_message());
         return;
     }
+    answer_stream stream;
+    FILE *out = open_answer(r, &stream);
+    if (out == NULL)
+        return;
     fputs("{\"model\":\"superpoint-p150\",\"task\":\"keypoint-detection\",\"io\":\"one image (base64 PNG/JPEG, or its "
           "bytes, or its R plane) -> keypoints [x, y] in original pixel coordinates, scores, optional 256-d "
           "descriptors\",\"hardware\":",
@@ -141,5 +149,5 @@ void info_info(request *r) {
     snprintf(license, sizeof license, "Weights: %s. Lensing itself: Apache-2.0.", info.license);
     add_string(out, license);
     fputc('}', out);
-    answer_stream(r, 200, out, &text, &size);
+    send_answer(r, &stream);
 }

@@ -225,6 +225,15 @@ lns_status lns_superpoint_detect_plane(lns_superpoint *model, const lns_plane *p
     return detect_plane(model, plane, &options, start, features);
 }
 
+/* What those end with that make the plane themselves: detects in it when that went well, and closes it. */
+static lns_status detect_made(lns_superpoint *model, lns_status status, lns_plane *plane,
+                              const lns_detect_options *options, double start, lns_features **features) {
+    if (status == LNS_OK)
+        status = detect_plane(model, plane, options, start, features);
+    lns_plane_close(&plane);
+    return status;
+}
+
 lns_status lns_superpoint_detect_file(lns_superpoint *model, const char *path, const lns_detect_options *given,
                                       lns_features **features) {
     const double start = lns_clock_ms();
@@ -233,10 +242,7 @@ lns_status lns_superpoint_detect_file(lns_superpoint *model, const char *path, c
     lns_plane *plane = NULL;
     if (status == LNS_OK)
         status = lns_plane_read(path, options.image, &plane);
-    if (status == LNS_OK)
-        status = detect_plane(model, plane, &options, start, features);
-    lns_plane_close(&plane);
-    return status;
+    return detect_made(model, status, plane, &options, start, features);
 }
 
 lns_status lns_superpoint_detect_encoded(lns_superpoint *model, const void *bytes, size_t size,
@@ -247,10 +253,7 @@ lns_status lns_superpoint_detect_encoded(lns_superpoint *model, const void *byte
     lns_plane *plane = NULL;
     if (status == LNS_OK)
         status = lns_plane_decode(bytes, size, options.image, &plane);
-    if (status == LNS_OK)
-        status = detect_plane(model, plane, &options, start, features);
-    lns_plane_close(&plane);
-    return status;
+    return detect_made(model, status, plane, &options, start, features);
 }
 
 lns_status lns_superpoint_detect_pixels(lns_superpoint *model, const void *pixels, uint32_t width, uint32_t height,
@@ -262,10 +265,7 @@ lns_status lns_superpoint_detect_pixels(lns_superpoint *model, const void *pixel
     lns_plane *plane = NULL;
     if (status == LNS_OK)
         status = lns_plane_from_pixels(pixels, width, height, stride, format, &plane);
-    if (status == LNS_OK)
-        status = detect_plane(model, plane, &options, start, features);
-    lns_plane_close(&plane);
-    return status;
+    return detect_made(model, status, plane, &options, start, features);
 }
 
 lns_status lns_superpoint_forward(lns_superpoint *model, const uint8_t *frame, float *scores, float *descriptors) {

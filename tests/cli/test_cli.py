@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-COMMANDS = ["detect", "match", "fetch", "info", "bench"]
+COMMANDS = ["detect", "match", "fetch", "info", "bench", "serve"]
 ENVIRONMENT = ["LENSING_CPU", "HF_MODEL", "SP_WEIGHTS_DIR", "TT_WEIGHTS_REVISION", "HF_HOME", "HF_HUB_CACHE"]
 ALL_ENVIRONMENT = ENVIRONMENT + ["HF_TOKEN", "HF_ENDPOINT", "HF_HUB_OFFLINE"]
 
