@@ -7,7 +7,7 @@ _lensing() {
         --precision --quiet --output --draw --descriptors --no-descriptors --help'
     COMPREPLY=()
     if [ "$COMP_CWORD" -eq 1 ]; then
-        mapfile -t COMPREPLY < <(compgen -W 'detect match fetch info bench help --help --version' -- "$cur")
+        mapfile -t COMPREPLY < <(compgen -W 'detect match fetch info bench serve help --help --version' -- "$cur")
         return
     fi
     case $prev in
@@ -15,10 +15,12 @@ _lensing() {
         --exif) mapfile -t COMPREPLY < <(compgen -W 'ignore apply' -- "$cur") && return ;;
         --precision) mapfile -t COMPREPLY < <(compgen -W 'fp32' -- "$cur") && return ;;
         -n | --max-keypoints | --keypoint-threshold | --nms-radius | --max-pixels | -t | --threads | --ratio | \
-            --min-similarity | -r | --runs) return ;;
+            --min-similarity | -r | --runs | --host | -p | --port | --max-body | --max-body-memory | --max-connections | \
+            --queue | --queue-timeout | --header-timeout | --body-timeout | --write-timeout | --min-rate | \
+            --idle-timeout | --drain-timeout) return ;;
     esac
     if [ "$command" = help ]; then
-        mapfile -t COMPREPLY < <(compgen -W 'detect match fetch info bench' -- "$cur")
+        mapfile -t COMPREPLY < <(compgen -W 'detect match fetch info bench serve' -- "$cur")
     elif [[ $cur == -* ]]; then
         local options='--help'
         case $command in
@@ -27,6 +29,9 @@ _lensing() {
             fetch) options='--quiet --help' ;;
             info) options='--json --weights --help' ;;
             bench) options='--json --runs --image --weights --threads --quiet --help' ;;
+            serve) options='--host --port --weights --threads --precision --api-key-file --max-body --max-body-memory
+                --max-pixels --max-connections --queue --queue-timeout --header-timeout --body-timeout --write-timeout
+                --min-rate --idle-timeout --drain-timeout --help' ;;
         esac
         mapfile -t COMPREPLY < <(compgen -W "$options" -- "$cur")
     else

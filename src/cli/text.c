@@ -98,8 +98,7 @@ void lns_cli_text_number(lns_cli_text *text, double value, int decimals) {
 }
 
 int lns_cli_text_print(lns_cli_text *text) {
-    const int code =
-        lns_cli_text_good(text) ? lns_cli_write_stdout(text->bytes, text->size) : lns_cli_out_of_memory();
+    const int code = lns_cli_text_good(text) ? lns_cli_write_stdout(text->bytes, text->size) : lns_cli_out_of_memory();
     lns_cli_text_free(text);
     return code;
 }
