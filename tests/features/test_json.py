@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from tool import random_features
+from tool import random_features, savez
 
 
 def python_text(value):
@@ -96,8 +96,8 @@ def python_json(value):
 
 def write(tool, tmp_path, features, *arguments):
     out = tmp_path / "out.json"
-    took = float(tool("json", features.write(tmp_path / "features.bin"), out, *arguments))
-    return out.read_bytes(), took
+    tool("json", features.write(tmp_path / "features.bin"), out, *arguments)
+    return out.read_bytes()
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 50, 1024])
@@ -105,24 +105,23 @@ def write(tool, tmp_path, features, *arguments):
 def test_document(tool, tmp_path, count, size):
     features = random_features(count, seed=count, width=size[0], height=size[1], max_keypoints=-1, threshold=1e-7,
                                timing=(1.005, 0.125, 1234.56789))
-    text, _ = write(tool, tmp_path, features, "file", "a/b c.jpg")
+    text = write(tool, tmp_path, features, "file", "a/b c.jpg")
     assert text.decode() == python_json(expected(features, file="a/b c.jpg"))
-    text, _ = write(tool, tmp_path, features, "serving_path", 1, 0)
+    text = write(tool, tmp_path, features, "serving_path", 1, 0)
     assert text.decode() == python_json(expected(features, serving_path={"traced": True, "device_nms": False}))
 
 
 @pytest.mark.parametrize("count", [0, 1, 50, 1024])
 def test_descriptors(tool, tmp_path, count):
     features = random_features(count)
-    text, _ = write(tool, tmp_path, features, "descriptors")
-    buffer = io.BytesIO()
-    np.savez(buffer, descriptors=features.descriptors.astype(np.float16))
-    data = base64.b64encode(buffer.getvalue()).decode()
+    text = write(tool, tmp_path, features, "descriptors")
+    data = json.loads(text)["descriptors"]["data"]
+    npz = base64.b64decode(data, validate=True)
     assert text.decode() == python_json(expected(features, descriptors=data))
-    if count == 50:
-        assert len(buffer.getvalue()) == 25876
-    loaded = np.load(io.BytesIO(base64.b64decode(json.loads(text)["descriptors"]["data"])))["descriptors"]
-    assert loaded.dtype == np.float16 and loaded.shape == (count, 256)
+    assert count != 50 or len(npz) == 25876
+    loaded = np.load(io.BytesIO(npz))["descriptors"]
+    assert loaded.dtype == np.float16 and np.array_equal(loaded, features.descriptors.astype(np.float16))
+    assert npz == savez(descriptors=features.descriptors.astype(np.float16))
 
 
 def test_descriptors_missing(tool, tmp_path):
@@ -137,7 +136,7 @@ def test_descriptors_missing(tool, tmp_path):
     b"\xf0\x9f\x99", b"\xf0\x9f\x99\xf0\x9f\x99\x82", b"\xc3", b"\xed\x9f\xbf\xee\x80\x80\xf4\x8f\xbf\xbf", b"",
 ])
 def test_file_name(tool, tmp_path, name):
-    text, _ = write(tool, tmp_path, random_features(1), b"file", name)
+    text = write(tool, tmp_path, random_features(1), b"file", name)
     assert json.loads(text)["file"] == name.decode("utf-8", "replace")
     assert text.startswith(b'{"file":' + json.dumps(name.decode("utf-8", "replace"), ensure_ascii=False).encode())
 
@@ -146,7 +145,7 @@ def test_random_file_names(tool, tmp_path):
     random = np.random.default_rng(3)
     for _ in range(100):
         name = bytes(random.choice(np.r_[1:256, 0xC2:0xF5, 0x80:0xC0], random.integers(1, 60)).astype(np.uint8))
-        text, _ = write(tool, tmp_path, random_features(0), b"file", name)
+        text = write(tool, tmp_path, random_features(0), b"file", name)
         assert json.loads(text)["file"] == name.decode("utf-8", "replace")
 
 
@@ -157,9 +156,3 @@ def test_locale(tool, tmp_path):
     tool("json", path, tmp_path / "a", LC_ALL="C")
     tool("json", path, tmp_path / "b", LC_ALL="de_DE.UTF-8")
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
-
-
-def test_time(tool, tmp_path):
-    _, took = write(tool, tmp_path, random_features(1024, width=1600, height=900))
-    print(f"JSON of 1024 keypoints: {took} ms")
-    assert took < 5  # 0.1 ms on a desktop; ten times and more is left for sanitizers and busy machines
