@@ -24,11 +24,14 @@ struct guard {
     pthread_t watcher;
 };
 
-/* Shutting down both directions makes libmicrohttpd see the end of the connection and close it itself. */
+/* Shutting down both directions makes libmicrohttpd see the end of the connection and close it itself. The rest of an
+ * answer, megabytes that the system holds for a client that reads slowly, is dropped then. */
 static void close_late(guard *self) {
+    const struct linger drop = {.l_onoff = 1, .l_linger = 0};
     const double now = clock_ms();
     for (guarded *c = self->list.next; c != &self->list; c = c->next)
         if (c->deadline > 0 && now > c->deadline) {
+            setsockopt(c->socket, SOL_SOCKET, SO_LINGER, &drop, sizeof drop);
             shutdown(c->socket, SHUT_RDWR);
             c->deadline = 0;
         }

@@ -5,6 +5,7 @@ import re
 import shutil
 import signal
 import socket
+import subprocess
 import sys
 import tempfile
 import time
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from running import Server, encoded, message, picture
+from running import Connection, Server, clean_environment, encoded, message, picture
 
 LARGE = "/predict_raw?max_keypoints=-1&keypoint_threshold=0&nms_radius=0"
 LANDMARKS = [
@@ -240,19 +241,23 @@ def test_hangup_is_ignored(start):
 
 def test_closed_log(program, weights):
     """Nobody reads the log any more: the server goes on."""
-    with Server(program, weights, prefix=["sh", "-c", 'exec "$@" | head -n 9', "sh"]) as server:
-        pid = None
-        for folder in Path("/proc").glob("[0-9]*"):
-            try:
-                if f"\nPPid:\t{server.pid}\n" in (folder / "status").read_text() and "serve" in (folder / "cmdline").read_text():
-                    pid = int(folder.name)
-            except OSError:
-                pass
-        assert pid is not None
+    command = [program, "serve", "--port", "0", "--weights", weights]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, env=clean_environment())
+    try:
+        for line in process.stdout:
+            if b"Uvicorn running" in line:
+                break
+        process.stdout.close()
+        port = int(re.search(rb":(\d+) \(", line).group(1))
         for _ in range(5):
-            assert server.get("/health").status == 200
-        os.kill(pid, signal.SIGTERM)
-        server.wait()
+            with Connection(port) as connection:
+                connection.send(message("GET", "/health"))
+                assert connection.answer().status == 200
+        process.terminate()
+        assert process.wait(60) == 0
+    finally:
+        process.kill()
+        process.wait()
 
 
 # ---- Surroundings -------------------------------------------------------------------------------
