@@ -63,14 +63,13 @@ static void run(lns_cpu_level level, int threads, float *scores, float *map) {
     synthetic_weights_free(weights);
     assert_int_equal(lns_network_scratch_create(network, &scratch), LNS_OK);
     const float *network_scores, *network_map;
-    /* Twice: what the first run leaves in the scratch memory must not matter. Then without descriptors. */
-    lns_network_run(network, scratch, frame, 1, &network_scores, &network_map);
-    lns_network_run(network, scratch, frame, 1, &network_scores, &network_map);
-    memcpy(scores, network_scores, LNS_FRAME_PIXELS * sizeof *scores);
-    memcpy(map, network_map, MAP_SIZE * sizeof *map);
+    /* Without descriptors first: what a run leaves in the scratch memory must not matter to the next. */
     lns_network_run(network, scratch, frame, 0, &network_scores, &network_map);
     assert_null(network_map);
+    memcpy(scores, network_scores, LNS_FRAME_PIXELS * sizeof *scores);
+    lns_network_run(network, scratch, frame, 1, &network_scores, &network_map);
     assert_memory_equal(scores, network_scores, LNS_FRAME_PIXELS * sizeof *scores);
+    memcpy(map, network_map, MAP_SIZE * sizeof *map);
     lns_network_scratch_destroy(&scratch);
     lns_network_destroy(&network);
     lns_thread_pool_destroy(&pool);
@@ -126,12 +125,14 @@ static void network_equals_pytorch_for_any_threads(void **state) {
     golden g = read_golden(*state);
     float *scores = malloc(LNS_FRAME_PIXELS * sizeof *scores), *map = malloc(MAP_SIZE * sizeof *map);
     float *other_scores = malloc(LNS_FRAME_PIXELS * sizeof *scores), *other_map = malloc(MAP_SIZE * sizeof *map);
-    static const int threads[] = {2, 3, 8};
+    static const int threads[] = {3, 2, 8};
     for (int level = LNS_CPU_C; level <= (int)lns_cpu_best_level(); level++) {
         run((lns_cpu_level)level, 1, scores, map);
         check_maps(&g, lns_cpu_level_name((lns_cpu_level)level), scores, map);
         check_keypoints(&g, scores, map);
-        for (size_t i = 0; i < sizeof threads / sizeof *threads; i++) {
+        /* The work is shared out above the kernels: the slow set needs no more than one other number. */
+        const size_t others = level == LNS_CPU_C ? 1 : sizeof threads / sizeof *threads;
+        for (size_t i = 0; i < others; i++) {
             run((lns_cpu_level)level, threads[i], other_scores, other_map);
             assert_memory_equal(scores, other_scores, LNS_FRAME_PIXELS * sizeof *scores);
             assert_memory_equal(map, other_map, MAP_SIZE * sizeof *map);
