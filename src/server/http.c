@@ -210,6 +210,7 @@ static void *begin_request(void *context, const char *target, struct MHD_Connect
     if (r == NULL)
         return NULL;
     r->server = self->server;
+    r->http = self;
     r->connection = connection;
     r->started = clock_ms();
     r->target = strdup(target != NULL ? target : "");
@@ -397,10 +398,11 @@ static enum MHD_Result handle(void *context, struct MHD_Connection *connection, 
         *size = 0;
         return keep ? MHD_YES : MHD_NO;
     }
-    if (r->state == REQUEST_READING)
+    if (r->state == REQUEST_READING) {
         finish_body(r);
-    if (r->state == REQUEST_WAITING)
-        return MHD_YES;
+        if (r->submitted)
+            return MHD_YES; /* and look at it no more: the engine may be answering, and this is called again then */
+    }
     set_deadline(self, r->connection,
                  self->limits->write_timeout_ms + (double)r->answer.size / self->limits->min_rate);
     return send_answer(self, r, method, version);
@@ -431,12 +433,12 @@ static void take_result(job *work) {
 }
 
 void request_submit(request *r) {
-    http *self = server_http(r->server);
+    http *self = r->http;
     r->work.user = r;
     r->work.done = take_result;
     r->work.is_abandoned = is_abandoned;
     /* Suspended first: the answer may be there before this function returns. */
-    r->state = REQUEST_WAITING;
+    r->submitted = 1;
     set_deadline(self, r->connection, -1);
     MHD_suspend_connection(r->connection);
     if (engine_submit(self->engine, &r->work) == 0)
@@ -449,11 +451,22 @@ void request_submit(request *r) {
 
 /* ---- The daemon --------------------------------------------------------------------------------- */
 
-http *http_start(const http_options *options, int *error) {
+/* The daemon, or NULL. Its thread may call back before this returns. */
+static struct MHD_Daemon *start_daemon(http *self, int socket) {
+    const server_limits *limits = self->limits;
+    return MHD_start_daemon(MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ITC, 0, NULL, NULL, handle,
+                            self, MHD_OPTION_LISTEN_SOCKET, socket, MHD_OPTION_CONNECTION_LIMIT, limits->max_connections,
+                            MHD_OPTION_CONNECTION_TIMEOUT, limits->idle_timeout_s, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+                            (size_t)64 * 1024, MHD_OPTION_URI_LOG_CALLBACK, begin_request, self,
+                            MHD_OPTION_NOTIFY_COMPLETED, end_request, self, MHD_OPTION_NOTIFY_CONNECTION,
+                            notice_connection, self, MHD_OPTION_END);
+}
+
+int http_start(const http_options *options, http **result) {
+    *result = NULL;
     http *self = calloc(1, sizeof *self);
-    *error = ENOMEM;
     if (self == NULL)
-        return NULL;
+        return ENOMEM;
     self->server = options->server;
     self->limits = options->limits;
     self->api_key = options->api_key;
@@ -463,22 +476,18 @@ http *http_start(const http_options *options, int *error) {
     self->guard = guard_create();
     if (self->guard == NULL) {
         free(self);
-        return NULL;
+        return ENOMEM;
     }
+    *result = self;
     errno = 0;
-    self->daemon = MHD_start_daemon(
-        MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ITC, 0, NULL, NULL, handle, self,
-        MHD_OPTION_LISTEN_SOCKET, options->socket, MHD_OPTION_CONNECTION_LIMIT, options->limits->max_connections,
-        MHD_OPTION_CONNECTION_TIMEOUT, options->limits->idle_timeout_s, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-        (size_t)64 * 1024, MHD_OPTION_URI_LOG_CALLBACK, begin_request, self, MHD_OPTION_NOTIFY_COMPLETED, end_request,
-        self, MHD_OPTION_NOTIFY_CONNECTION, notice_connection, self, MHD_OPTION_END);
-    if (self->daemon == NULL) {
-        *error = errno != 0 ? errno : EIO;
-        guard_destroy(self->guard);
-        free(self);
-        return NULL;
-    }
-    return self;
+    self->daemon = start_daemon(self, options->socket);
+    if (self->daemon != NULL)
+        return 0;
+    const int error = errno != 0 ? errno : EIO;
+    *result = NULL;
+    guard_destroy(self->guard);
+    free(self);
+    return error;
 }
 
 void http_stop_listening(http *self) {

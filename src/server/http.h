@@ -5,8 +5,6 @@
 
 #include "request.h"
 
-typedef struct http http;
-
 typedef struct http_options {
     server *server;
     int socket; /* listening; becomes the daemon's */
@@ -16,8 +14,8 @@ typedef struct http_options {
     metrics *metrics;
 } http_options;
 
-/* NULL on failure; *error is an errno then. */
-http *http_start(const http_options *options, int *error);
+/* Returns 0 or an errno. *result is set before the first request is read, as a request may ask for it. */
+int http_start(const http_options *options, http **result);
 /* No new connections; open ones go on. */
 void http_stop_listening(http *self);
 /* Requests that are read, worked on, or being answered. */
@@ -25,7 +23,5 @@ size_t http_unfinished(const http *self);
 size_t http_connections(const http *self);
 /* Closes all connections. No job of the engine may be left. */
 void http_stop(http *self);
-
-http *server_http(const server *s);
 
 #endif

@@ -14,6 +14,7 @@
 
 typedef struct server server;
 typedef struct request request;
+typedef struct http http;
 
 /* A route answers with request_answer...() at once, or hands a job to the engine with request_submit(). */
 typedef struct route {
@@ -27,8 +28,7 @@ typedef struct route {
 
 typedef enum request_state {
     REQUEST_NEW,       /* the target is known */
-    REQUEST_READING,   /* the header is there */
-    REQUEST_WAITING,   /* the engine has it; the connection is suspended */
+    REQUEST_READING,   /* the header is there; the engine may have the request */
     REQUEST_ANSWERED,  /* `answer` is set */
     REQUEST_SENDING    /* libmicrohttpd has the answer */
 } request_state;
@@ -47,6 +47,7 @@ typedef struct answer {
 
 struct request {
     server *server;
+    http *http;
     struct MHD_Connection *connection;
     char *target;      /* as received, with the query; malloc'ed */
     const char *query; /* inside target, behind the "?"; "" when there is none */
@@ -60,6 +61,7 @@ struct request {
     size_t received; /* bytes of the body that came, also those not kept */
     double body_started; /* clock_ms() */
     int too_large;       /* status to refuse the body with, or 0 */
+    int submitted;       /* not 0: the engine had `work`; for the network thread only */
     job work;
     void *fields; /* what the job's bytes lie in; freed with the request */
     void (*free_fields)(void *fields);

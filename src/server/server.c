@@ -58,9 +58,6 @@ size_t server_connections(const server *s) {
 double server_warmup_ms(const server *s, int index) {
     return s->warmup_ms[index];
 }
-http *server_http(const server *s) {
-    return s->http;
-}
 
 /* ---- Log ---------------------------------------------------------------------------------------- */
 
@@ -219,9 +216,8 @@ static int start_serving(server *s, int *port, char *reason, size_t size) {
     if (fd < 0)
         return 1;
     const http_options http_settings = {s, fd, &s->options->limits, s->options->api_key, s->engine, s->metrics};
-    int error;
-    s->http = http_start(&http_settings, &error);
-    if (s->http == NULL) {
+    const int error = http_start(&http_settings, &s->http);
+    if (error != 0) {
         close(fd);
         snprintf(reason, size, "the HTTP server did not start: %s", strerror(error));
         return 3;

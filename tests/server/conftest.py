@@ -24,7 +24,7 @@ def weights(synthetic_weights):
 @pytest.fixture(scope="session")
 def server(program, weights):
     """The server that most tests share."""
-    with Server(program, weights) as running:
+    with Server(program, weights, "--queue-timeout", 600) as running:
         yield running
 
 
