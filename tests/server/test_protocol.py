@@ -298,11 +298,12 @@ def test_long_keep_alive(server, sanitized):
 
 
 def test_request_lines_only(server, sanitized):
-    """Connections that end after the first line leave nothing behind."""
+    """Connections that end after the first line leave nothing behind: 2,000 times 4 KB would show. What many of them
+    need at the same time, while the server is busy closing them, is less than half of that."""
     before = None
-    for i in range(600):
+    for i in range(2500):
         with server.connect() as connection:
             connection.send(b"GET /health?" + b"a" * 4000 + b" HTTP/1.1\r\n")
-        if i == 200:
+        if i == 500:
             before = server.rss()
-    assert sanitized or server.rss() - before < 512
+    assert sanitized or server.rss() - before < 4096
