@@ -297,12 +297,16 @@ def test_long_keep_alive(server, sanitized):
         assert sanitized or server.rss() - before[0] < 512
 
 
-def test_request_lines_only(server, sanitized):
+def test_request_lines_only(start, sanitized):
     """Connections that end after the first line leave nothing behind."""
-    before = None
-    for i in range(600):
-        with server.connect() as connection:
-            connection.send(b"GET /health?" + b"a" * 4000 + b" HTTP/1.1\r\n")
-        if i == 200:
-            before = server.rss()
-    assert sanitized or server.rss() - before < 512
+    server = start("--idle-timeout", "1")  # libmicrohttpd sees the end of such a connection only then
+    sizes = []
+    for _ in range(3):
+        for _ in range(200):
+            with server.connect() as connection:
+                connection.send(b"GET /health?" + b"a" * 4000 + b" HTTP/1.1\r\n")
+        server.wait_for_metric("lensing_connections", 1)
+        sizes.append((server.rss(), server.descriptors()))
+    assert sizes[2][1] == sizes[0][1]
+    assert sanitized or sizes[2][0] - sizes[0][0] < 1024
+    assert server.stop() == 0
