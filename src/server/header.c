@@ -105,7 +105,8 @@ static int read_length(request *r) {
 }
 
 int header_problem(request *r, const char *method, const char *version) {
-    const union MHD_ConnectionInfo *info = MHD_get_connection_info(r->connection, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(r->connection, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
     if (strlen(r->target) > SERVER_MAX_TARGET)
         return 414;
     if (info == NULL || !is_request_line(r, method, version))

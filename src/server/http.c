@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Between libmicrohttpd and the routes: reading requests with limits, suspending connections while the engine works, and
- * sending answers. One thread of libmicrohttpd serves all connections and never waits. */
+/* Between libmicrohttpd and the routes: reading requests with limits, suspending connections while the engine works,
+ * and sending answers. One thread of libmicrohttpd serves all connections and never waits. */
 #include "http.h"
 
 #include <arpa/inet.h>
@@ -27,10 +27,10 @@ struct http {
     metrics *metrics;
     guard *guard;
     struct MHD_Daemon *daemon;
-    int quiet_socket; /* the listening socket when it no longer listens, or -1 */
+    int quiet_socket;          /* the listening socket when it no longer listens, or -1 */
     atomic_size_t body_memory; /* bytes of all bodies that are held */
     atomic_size_t connections;
-    atomic_size_t unfinished;  /* requests that are not answered to the end */
+    atomic_size_t unfinished; /* requests that are not answered to the end */
 };
 
 static const char json[] = "application/json", plain[] = "text/plain; charset=utf-8";
@@ -139,9 +139,8 @@ static void log_access(const request *r, const char *method, const char *version
 static enum MHD_Result send_answer(http *self, request *r, const char *method, const char *version) {
     answer *a = &r->answer;
     struct MHD_Response *response =
-        a->text != NULL
-            ? MHD_create_response_from_buffer(a->size, (void *)(size_t)a->text, MHD_RESPMEM_PERSISTENT)
-            : MHD_create_response_from_buffer(a->size, a->body, MHD_RESPMEM_MUST_FREE);
+        a->text != NULL ? MHD_create_response_from_buffer(a->size, (void *)(size_t)a->text, MHD_RESPMEM_PERSISTENT)
+                        : MHD_create_response_from_buffer(a->size, a->body, MHD_RESPMEM_MUST_FREE);
     if (response == NULL)
         return MHD_NO;
     a->body = NULL; /* the response's now */
@@ -310,8 +309,8 @@ static void choose_route(http *self, request *r, const char *path, const char *m
         r->answer.close = 1; /* rather than read a body that nobody wants */
 }
 
-/* Room for the body doubles as it comes. The client's word about its length is no reason to set memory aside: a few that
- * announce much and send little would keep all others out. Returns 0 when there is no more. */
+/* Room for the body doubles as it comes. The client's word about its length is no reason to set memory aside: a few
+ * that announce much and send little would keep all others out. Returns 0 when there is no more. */
 static int make_room(http *self, request *r, size_t needed) {
     size_t room = 2 * needed + 16384;
     if (r->has_length && room > r->content_length && needed <= r->content_length)
@@ -337,8 +336,8 @@ static void drop_body(http *self, request *r, int status) {
     r->size = r->room = 0;
 }
 
-/* Keeps a part of the body. Beyond the limit it is only counted, as libmicrohttpd cannot answer before the end; a client
- * that sends twice as much as it may is cut off instead (0). */
+/* Keeps a part of the body. Beyond the limit it is only counted, as libmicrohttpd cannot answer before the end; a
+ * client that sends twice as much as it may is cut off instead (0). */
 static int keep_body(http *self, request *r, const char *data, size_t size) {
     r->received += size;
     set_body_deadline(self, r);
@@ -403,8 +402,7 @@ static enum MHD_Result handle(void *context, struct MHD_Connection *connection, 
         if (r->submitted)
             return MHD_YES; /* and look at it no more: the engine may be answering, and this is called again then */
     }
-    set_deadline(self, r->connection,
-                 self->limits->write_timeout_ms + (double)r->answer.size / self->limits->min_rate);
+    set_deadline(self, r->connection, self->limits->write_timeout_ms + (double)r->answer.size / self->limits->min_rate);
     return send_answer(self, r, method, version);
 }
 
@@ -416,8 +414,7 @@ const char *request_header(const request *r, const char *name) {
 
 static int is_abandoned(job *work) {
     const request *r = work->user;
-    const union MHD_ConnectionInfo *info =
-        MHD_get_connection_info(r->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(r->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
     char byte;
     if (info == NULL)
         return 1;
@@ -454,12 +451,12 @@ void request_submit(request *r) {
 /* The daemon, or NULL. Its thread may call back before this returns. */
 static struct MHD_Daemon *start_daemon(http *self, int socket) {
     const server_limits *limits = self->limits;
-    return MHD_start_daemon(MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ITC, 0, NULL, NULL, handle,
-                            self, MHD_OPTION_LISTEN_SOCKET, socket, MHD_OPTION_CONNECTION_LIMIT, limits->max_connections,
-                            MHD_OPTION_CONNECTION_TIMEOUT, limits->idle_timeout_s, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-                            (size_t)64 * 1024, MHD_OPTION_URI_LOG_CALLBACK, begin_request, self,
-                            MHD_OPTION_NOTIFY_COMPLETED, end_request, self, MHD_OPTION_NOTIFY_CONNECTION,
-                            notice_connection, self, MHD_OPTION_END);
+    return MHD_start_daemon(MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ITC, 0, NULL, NULL,
+                            handle, self, MHD_OPTION_LISTEN_SOCKET, socket, MHD_OPTION_CONNECTION_LIMIT,
+                            limits->max_connections, MHD_OPTION_CONNECTION_TIMEOUT, limits->idle_timeout_s,
+                            MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)64 * 1024, MHD_OPTION_URI_LOG_CALLBACK,
+                            begin_request, self, MHD_OPTION_NOTIFY_COMPLETED, end_request, self,
+                            MHD_OPTION_NOTIFY_CONNECTION, notice_connection, self, MHD_OPTION_END);
 }
 
 int http_start(const http_options *options, http **result) {

@@ -13,8 +13,7 @@
 enum { BUCKETS = 14, SERIES_LIMIT = 64, STAGES = 6 };
 
 /* Upper ends in seconds, as Prometheus wants them. */
-static const double bounds[BUCKETS] = {0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05,
-                                       0.1,    0.25,  0.5,    1,     2.5,  10,    60};
+static const double bounds[BUCKETS] = {0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 60};
 
 typedef struct histogram {
     uint64_t counts[BUCKETS + 1];

@@ -35,7 +35,7 @@ def make_requests(count):
 
 def test_soak(start, sanitized):
     server = start()
-    requests = make_requests(min(COUNT // 4, 320))
+    requests = make_requests(min(COUNT // 10, 320))
     connection, before, highest = server.connect(), None, 0
     for i in range(COUNT):
         status, data = requests[i % len(requests)]
