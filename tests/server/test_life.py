@@ -2,6 +2,7 @@
 """Start, signals, stop: what launchers and supervisors see."""
 import os
 import re
+import select
 import shutil
 import signal
 import socket
@@ -269,6 +270,7 @@ def test_inherited_descriptors_are_closed(start):
     server = start(pass_fds=[writer])
     os.close(writer)
     with os.fdopen(reader, "rb") as pipe:
+        assert select.select([pipe], [], [], 10)[0], "the server still holds the other end"
         assert pipe.read() == b""  # the end of it, while the server runs
     assert server.get("/health").status == 200
 
