@@ -215,5 +215,6 @@ def test_clients_that_leave(start, sanitized):
     server.wait_for_metric("lensing_connections", 1)
     assert server.get("/health").status == 200
     assert server.threads() == before[1]
-    assert sanitized or server.rss() < before[0] + 16384
+    # Ten large answers and as many bodies of megabytes would be far more than the heaps of three workers keep.
+    assert sanitized or server.rss() < before[0] + 65536
     assert re.search("Traceback|inference failed", server.log()) is None
