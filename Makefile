@@ -31,7 +31,7 @@ robustness:
 	@scripts/robustness.sh
 
 bench:
-	@WEIGHTS='$(WEIGHTS)' scripts/bench.sh
+	@scripts/bench.sh '$(WEIGHTS)'
 
 install:
 	@scripts/install.sh '$(PREFIX)'
