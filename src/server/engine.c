@@ -17,7 +17,8 @@ struct engine {
     pthread_cond_t wake;
     job *first, *last;
     size_t waiting, running;
-    int stop;
+    int is_open, stop;
+    lns_superpoint *model;
     pthread_mutex_t network; /* one detection at a time */
     pthread_t *threads;
     int started;
@@ -93,9 +94,13 @@ static void write_answer(engine *self, job *work, lns_features *features) {
     metrics_detection(self->options.metrics, &features->timing_ms, clock_ms() - start, features->count);
 }
 
-/* Not 0 when the job waited too long or nobody waits for it; it is answered then. */
-static int refuse_late(engine *self, job *work) {
+/* Not 0 when the job cannot run, waited too long, or nobody waits for it; it is answered then. */
+static int refuse(engine *self, job *work) {
     const double waited = clock_ms() - work->queued_at;
+    if (self->model == NULL) {
+        answer_error(work, 503, "model is shutting down");
+        return 1;
+    }
     if (self->options.queue_timeout_ms > 0 && waited > self->options.queue_timeout_ms) {
         metrics_late(self->options.metrics);
         answer_error(work, 503, "the server is busy: the request waited too long");
@@ -119,10 +124,10 @@ static void run_job(engine *self, job *work) {
     lns_features *features = NULL;
     pthread_mutex_lock(&self->network);
     /* Once more, as this may have been a long wait, and the network is what costs most. */
-    const int refused = refuse_late(self, work);
+    const int refused = refuse(self, work);
     lns_status status = LNS_OK;
     if (!refused)
-        status = lns_superpoint_detect_plane(self->options.model, plane, &work->options, &features);
+        status = lns_superpoint_detect_plane(self->model, plane, &work->options, &features);
     pthread_mutex_unlock(&self->network);
     lns_plane_close(&plane);
     if (refused)
@@ -140,7 +145,7 @@ static void run_job(engine *self, job *work) {
 
 static job *take_job(engine *self) {
     pthread_mutex_lock(&self->lock);
-    while (self->first == NULL && !self->stop)
+    while ((self->first == NULL || !self->is_open) && !self->stop)
         pthread_cond_wait(&self->wake, &self->lock);
     job *work = self->first;
     if (work != NULL) {
@@ -159,7 +164,7 @@ static void *work_through(void *argument) {
     job *work;
     while ((work = take_job(self)) != NULL) {
         metrics_waited(self->options.metrics, clock_ms() - work->queued_at);
-        if (!refuse_late(self, work))
+        if (!refuse(self, work))
             run_job(self, work);
         work->done(work);
         pthread_mutex_lock(&self->lock);
@@ -186,6 +191,14 @@ engine *engine_create(const engine_options *options) {
         return NULL;
     }
     return self;
+}
+
+void engine_open(engine *self, lns_superpoint *model) {
+    pthread_mutex_lock(&self->lock);
+    self->model = model;
+    self->is_open = 1;
+    pthread_cond_broadcast(&self->wake);
+    pthread_mutex_unlock(&self->lock);
 }
 
 void engine_destroy(engine *self) {

@@ -46,7 +46,6 @@ typedef struct job {
 } job;
 
 typedef struct engine_options {
-    lns_superpoint *model; /* the caller's */
     metrics *metrics;
     uint64_t max_pixels;
     int workers;             /* threads that take jobs, at least 2 */
@@ -54,8 +53,10 @@ typedef struct engine_options {
     double queue_timeout_ms; /* a job that waited longer is refused; 0: no limit */
 } engine_options;
 
-/* NULL when memory or threads are missing. */
+/* Jobs may be queued at once; they wait for engine_open(). NULL when memory or threads are missing. */
 engine *engine_create(const engine_options *options);
+/* Lets the jobs run, on the caller's model. NULL: there will be no model, and all jobs are answered with 503. */
+void engine_open(engine *self, lns_superpoint *model);
 /* Waits for the jobs that are queued, then ends the threads. */
 void engine_destroy(engine *self);
 

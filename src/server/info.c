@@ -59,15 +59,18 @@ void info_health(request *r) {
     FILE *out = open_answer(r, &stream);
     if (out == NULL)
         return;
-    fputs("{\"status\":\"ok\",\"model\":\"superpoint-p150\",\"device\":{\"arch\":", out);
+    const int is_warm = server_model(r->server) != NULL;
+    fprintf(out, "{\"status\":\"%s\",\"model\":\"superpoint-p150\",\"device\":{\"arch\":", is_warm ? "ok" : "starting");
     add_string(out, architecture());
-    fprintf(out, ",\"id\":%d,\"open\":true}}", server_surroundings(r->server)->device_id);
+    fprintf(out, ",\"id\":%d,\"open\":%s}}", server_surroundings(r->server)->device_id, is_warm ? "true" : "false");
     send_answer(r, &stream);
 }
 
 void info_ready(request *r) {
     if (server_is_draining(r->server))
         request_answer_detail(r, 503, "the server is shutting down");
+    else if (server_model(r->server) == NULL)
+        request_answer_detail(r, 503, "the server is starting");
     else
         request_answer_text(r, 200, json, "{\"status\":\"ready\"}");
 }
@@ -115,6 +118,10 @@ static void add_serving_path(FILE *out, const lns_superpoint_info *info) {
 
 void info_info(request *r) {
     lns_superpoint_info info;
+    if (server_model(r->server) == NULL) {
+        request_answer_detail(r, 503, "the server is starting");
+        return;
+    }
     if (lns_superpoint_describe(server_model(r->server), &info, sizeof info) != LNS_OK) {
         request_answer_detail(r, 500, lns_error_message());
         return;
@@ -140,8 +147,9 @@ void info_info(request *r) {
             "\"limits\":{\"max_keypoints\":%d,\"nms_radius\":%d,\"images_per_request\":1}",
             (int)info.border_removal_distance, LNS_MAX_KEYPOINTS_LIMIT, LNS_NMS_RADIUS_LIMIT);
     add_serving_path(out, &info);
-    fprintf(out, ",\"warmup_ms\":{\"load\":%.1f,\"first_forward\":%.1f,\"second_forward\":%.1f}",
-            server_warmup_ms(r->server, 0), server_warmup_ms(r->server, 1), server_warmup_ms(r->server, 2));
+    /* There is no second pass: the first leaves nothing cold. */
+    fprintf(out, ",\"warmup_ms\":{\"load\":%.1f,\"first_forward\":%.1f,\"second_forward\":0.0}",
+            server_load_ms(r->server), server_warmup_ms(r->server));
     fputs(",\"descriptors\":{\"dim\":256,\"encoding\":\"npz(base64) key 'descriptors' float16 (N, 256), "
           "L2-normalised\"},\"license\":",
           out);

@@ -80,14 +80,15 @@ void request_submit(request *r);
 const char *request_header(const request *r, const char *name);
 
 /* Facts for the routes. */
-lns_superpoint *server_model(const server *s);
+lns_superpoint *server_model(const server *s); /* NULL until it is warm */
 const server_options *server_settings(const server *s);
 const server_environment *server_surroundings(const server *s);
 metrics *server_metrics(const server *s);
 int server_is_draining(const server *s);
 size_t server_queue_length(const server *s);
 size_t server_connections(const server *s);
-double server_warmup_ms(const server *s, int index); /* 0: loading, 1: first run, 2: second run */
+double server_load_ms(const server *s);    /* what loading the weights took; once the model is warm */
+double server_warmup_ms(const server *s);  /* what the first forward took, likewise */
 
 /* The routes; the last has path NULL. */
 extern const route server_routes[];

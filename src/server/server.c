@@ -26,16 +26,17 @@
 struct server {
     const server_options *options;
     server_environment environment;
-    lns_superpoint *model;
+    lns_superpoint *model;          /* while it is being warmed up */
+    _Atomic(lns_superpoint *) warm; /* the same, for all threads, once it is ready */
     metrics *metrics;
     engine *engine;
     http *http;
     atomic_int draining;
-    double warmup_ms[3];
+    double load_ms, warmup_ms;
 };
 
 lns_superpoint *server_model(const server *s) {
-    return s->model;
+    return atomic_load(&((server *)(size_t)s)->warm);
 }
 const server_options *server_settings(const server *s) {
     return s->options;
@@ -55,8 +56,11 @@ size_t server_queue_length(const server *s) {
 size_t server_connections(const server *s) {
     return http_connections(s->http);
 }
-double server_warmup_ms(const server *s, int index) {
-    return s->warmup_ms[index];
+double server_load_ms(const server *s) {
+    return s->load_ms;
+}
+double server_warmup_ms(const server *s) {
+    return s->warmup_ms;
 }
 
 /* ---- Log ---------------------------------------------------------------------------------------- */
@@ -71,10 +75,9 @@ static __attribute__((format(printf, 1, 2))) void say(const char *format, ...) {
     fflush(stdout);
 }
 
-static int fail_start(const char *reason) {
-    fprintf(stderr, "ERROR:    %s\nERROR:    Application startup failed. Exiting.\n", reason);
+static void say_failure(const char *reason, int code) {
+    fprintf(stderr, "ERROR:    %s\n%s", reason, code == 3 ? "ERROR:    Application startup failed. Exiting.\n" : "");
     fflush(stderr);
-    return 3;
 }
 
 /* Tells systemd, when it wants to know, how things stand. */
@@ -112,8 +115,8 @@ static int load_model(server *s, char *reason, size_t size) {
         snprintf(reason, size, "%s", lns_error_message());
         return -1;
     }
-    s->warmup_ms[0] = clock_ms() - start;
-    say("[superpoint] Loading weights done in %.1fs", s->warmup_ms[0] * 1e-3);
+    s->load_ms = clock_ms() - start;
+    say("[superpoint] Loading weights done in %.1fs", s->load_ms * 1e-3);
     lns_superpoint_info info;
     lns_superpoint_describe(s->model, &info, sizeof info);
     say("[superpoint] Opening device %d (backend=%s, kernels=%s)", e->device_id, info.backend, info.cpu_path);
@@ -128,7 +131,7 @@ static int are_finite(const float *values, size_t count) {
     return 1;
 }
 
-/* Two runs on a black frame: after the first, all memory that a request needs is there. */
+/* One run on a black frame: after it all memory that a request needs is there. */
 static int warm_up(server *s, char *reason, size_t size) {
     enum { PIXELS = LNS_NETWORK_WIDTH * LNS_NETWORK_HEIGHT, MAP = PIXELS / 64 * LNS_DESCRIPTOR_SIZE };
     say("[superpoint] Warming up on a 480x640 dummy frame ...");
@@ -137,22 +140,20 @@ static int warm_up(server *s, char *reason, size_t size) {
     int result = frame != NULL && scores != NULL && descriptors != NULL ? 0 : -1;
     if (result != 0)
         snprintf(reason, size, "out of memory");
-    for (int run = 1; run <= 2 && result == 0; run++) {
-        const double start = clock_ms();
-        if (lns_superpoint_forward(s->model, frame, scores, descriptors) != LNS_OK) {
-            snprintf(reason, size, "%s", lns_error_message());
-            result = -1;
-        } else if (!are_finite(scores, PIXELS) || !are_finite(descriptors, MAP)) {
-            snprintf(reason, size, "warm-up forward produced non-finite outputs");
-            result = -1;
-        }
-        s->warmup_ms[run] = clock_ms() - start;
+    const double start = clock_ms();
+    if (result == 0 && lns_superpoint_forward(s->model, frame, scores, descriptors) != LNS_OK) {
+        snprintf(reason, size, "%s", lns_error_message());
+        result = -1;
+    } else if (result == 0 && (!are_finite(scores, PIXELS) || !are_finite(descriptors, MAP))) {
+        snprintf(reason, size, "warm-up forward produced non-finite outputs");
+        result = -1;
     }
+    s->warmup_ms = clock_ms() - start;
     free(frame);
     free(scores);
     free(descriptors);
     if (result == 0)
-        say("[superpoint] Warmup complete: first forward %.0f ms, second %.0f ms", s->warmup_ms[1], s->warmup_ms[2]);
+        say("[superpoint] Warmup complete: first forward %.0f ms", s->warmup_ms);
     return result;
 }
 
@@ -197,10 +198,11 @@ static void close_inherited(void) {
 
 /* ---- Life --------------------------------------------------------------------------------------- */
 
+/* Listens before the model is there: a port in use shows at once, and early requests wait instead of failing. Returns
+ * the exit code. */
 static int start_serving(server *s, int *port, char *reason, size_t size) {
     s->metrics = metrics_create();
     const engine_options engine_settings = {
-        .model = s->model,
         .metrics = s->metrics,
         .max_pixels = s->options->limits.max_pixels,
         .workers = 3, /* one in the network, one that decodes, one that writes an answer */
@@ -252,6 +254,12 @@ static void stop_serving(server *s, const sigset_t *signals) {
 }
 
 static void free_server(server *s) {
+    /* After a start that failed, requests may be waiting for the model. */
+    atomic_store(&s->draining, 1);
+    if (s->engine != NULL && server_model(s) == NULL)
+        engine_open(s->engine, NULL);
+    while (s->http != NULL && engine_load(s->engine) > 0)
+        nanosleep(&(struct timespec){0, 1000 * 1000}, NULL);
     http_stop(s->http);
     engine_destroy(s->engine);
     metrics_destroy(s->metrics);
@@ -259,19 +267,20 @@ static void free_server(server *s) {
     server_environment_clear(&s->environment);
 }
 
-static int start(server *s, int *port) {
-    char reason[1200];
+/* Returns the exit code: 0, 1 when the address cannot be had, or 3. */
+static int start(server *s, int *port, char *reason, size_t size) {
     say("Started server process [%ld]", (long)getpid());
     say("Waiting for application startup.");
-    if (server_environment_read(&s->environment, reason, sizeof reason) != 0 ||
-        load_model(s, reason, sizeof reason) != 0 || warm_up(s, reason, sizeof reason) != 0)
-        return fail_start(reason);
-    const int code = start_serving(s, port, reason, sizeof reason);
-    if (code == 1) {
-        fprintf(stderr, "ERROR:    %s\n", reason);
-        return 1;
-    }
-    return code == 0 ? 0 : fail_start(reason);
+    if (server_environment_read(&s->environment, reason, size) != 0)
+        return 3;
+    const int code = start_serving(s, port, reason, size);
+    if (code != 0)
+        return code;
+    if (load_model(s, reason, size) != 0 || warm_up(s, reason, size) != 0)
+        return 3;
+    atomic_store(&s->warm, s->model);
+    engine_open(s->engine, s->model);
+    return 0;
 }
 
 int server_run(const server_options *options) {
@@ -286,9 +295,11 @@ int server_run(const server_options *options) {
     pthread_sigmask(SIG_BLOCK, &signals, NULL);
     signal(SIGPIPE, SIG_IGN);
     int port;
-    const int code = start(&s, &port);
+    char reason[1200];
+    const int code = start(&s, &port, reason, sizeof reason);
     if (code != 0) {
         free_server(&s);
+        say_failure(reason, code);
         return code;
     }
     say("Application startup complete.");

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from running import Connection, Server, clean_environment, encoded, message, picture
+from running import TIME_LIMIT, Connection, Server, clean_environment, encoded, message, picture
 
 LARGE = "/predict_raw?max_keypoints=-1&keypoint_threshold=0&nms_radius=0"
 LANDMARKS = [
@@ -25,7 +25,7 @@ LANDMARKS = [
     r"^INFO:     \[superpoint\] Opening device 0 \(",
     r"^INFO:     \[superpoint\] Device open: ",
     r"^INFO:     \[superpoint\] Warming up ",
-    r"^INFO:     \[superpoint\] Warmup complete: first forward \d+ ms, second \d+ ms$",
+    r"^INFO:     \[superpoint\] Warmup complete: first forward \d+ ms$",
     r"^INFO:     Application startup complete\.$",
     r"^INFO:     Uvicorn running on http://127\.0\.0\.1:PORT \(Press CTRL\+C to quit\)$",
     r"^INFO:     127\.0\.0\.1:\d+ - \"POST /predict_raw\?nms_radius=3 HTTP/1\.1\" 200 OK$",
@@ -59,6 +59,58 @@ def test_log_cannot_be_forged(start):
     server.stop()
     assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f]", server.log())
     assert "\nINFO:  Application" not in server.log() and 'a"b' not in server.log()
+
+
+def test_requests_while_starting(program, weights):
+    """The port is open before the model is there: /health says so, a picture waits for the model."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    server = Server(program, weights, port=port)
+    try:
+        early = connect_soon(port)
+        for target in ("/health", "/ready", "/info"):
+            early.send(message("GET", target))
+        early.send(message("POST", "/predict_raw", encoded(picture())))
+        health, ready, info, detected = (early.answer() for _ in range(4))
+        assert health.status == 200 and ready.status == 503 and info.status == 503
+        assert health.json["status"] == "starting" and health.json["device"]["open"] is False
+        assert detected.status == 200 and detected.json["num_keypoints"] > 0
+        early.send(message("GET", "/ready"))
+        assert early.answer().status == 200
+        server.wait_until_ready()
+        assert server.get("/health").json["status"] == "ok"
+        assert server.get("/info").json["warmup_ms"]["first_forward"] > 0
+        assert server.stop() == 0
+    finally:
+        server.close()
+
+
+def connect_soon(port):
+    """A connection as soon as the port is open."""
+    end = time.monotonic() + TIME_LIMIT
+    while True:
+        try:
+            return Connection(port)
+        except ConnectionRefusedError:
+            assert time.monotonic() < end
+            time.sleep(0.0005)
+
+
+def test_failed_start_leaves_nobody_waiting(program, weights, tmp_path):
+    """Requests that wait for a model that turns out to be bad are answered, or see the end of the connection."""
+    path = tmp_path / "nan.safetensors"
+    path.write_bytes(Path(weights).read_bytes()[:-4] + b"\xff" * 4)
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    server = Server(program, path, port=port)
+    try:
+        early = connect_soon(port)
+        early.send(message("POST", "/predict_raw", encoded(picture())))
+        answer = early.answer()
+        assert answer is None or answer.status == 503
+        check_refused_start(server.wait(), server.log(), "is not a finite number")
+    finally:
+        server.close()
 
 
 # ---- Failing starts -----------------------------------------------------------------------------
