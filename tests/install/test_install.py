@@ -99,6 +99,9 @@ def test_installed_files(installation, program):
     assert (prefix / "share" / "man" / "man1" / "lensing.1").exists()
     version = subprocess.run([str(prefix / "bin" / program.name), "--version"], capture_output=True, text=True)
     assert version.stdout.split()[-1] == installation.flags("--modversion")[0]
+    unit = (prefix / "lib/systemd/system/lensing.service").read_text(encoding="utf-8")
+    started = re.search(r"^ExecStart=(\S+)/bin/lensing serve ", unit, re.M)
+    assert started and str(prefix).endswith(started[1])
 
 
 def test_only_documented_names_are_exported(installation):
