@@ -88,6 +88,11 @@ EOF
     return 1
 }
 
+# Prints a Chromium for the tests of the page.
+find_chromium() {
+    printf '%s\n' "${LENSING_CHROMIUM:-}" | grep . || command -v chromium || command -v chromium-browser || command -v google-chrome
+}
+
 # Homebrew's folders are not on the compiler's search path.
 if [ "$(uname -s)" = Darwin ] && command -v brew >/dev/null 2>&1; then
     brew_prefix=$(brew --prefix)

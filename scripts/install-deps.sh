@@ -3,15 +3,18 @@
 # Installs what the build needs and is not there yet, with apt (Debian, Ubuntu), dnf (Fedora) or brew (macOS).
 # Does nothing, and needs no rights, when everything is there.
 #
-#   scripts/install-deps.sh [--test]     --test: also what the tests need
+#   scripts/install-deps.sh [--test] [--browser]     --test: also what the tests need, --browser: Chromium for those of the page
 . "$(dirname "$0")/common.sh"
 
 with_tests=no
-case "${1:-}" in
-    '') ;;
-    --test) with_tests=yes ;;
-    *) die "unknown argument '$1'; usage: scripts/install-deps.sh [--test]" ;;
-esac
+with_browser=no
+for argument in "$@"; do
+    case $argument in
+        --test) with_tests=yes ;;
+        --browser) with_browser=yes ;;
+        *) die "unknown argument '$argument'; usage: scripts/install-deps.sh [--test] [--browser]" ;;
+    esac
+done
 
 if command -v apt-get >/dev/null 2>&1; then
     manager=apt
@@ -85,6 +88,9 @@ look() {
         need cmocka libcmocka-dev libcmocka-devel cmocka has_library cmocka
         need c++ g++ gcc-c++ '' command -v "${CXX:-c++}"
         need sanitizers gcc 'libasan libubsan' '' has_sanitizers
+    fi
+    if [ $with_browser = yes ]; then
+        need chromium chromium chromium chromium find_chromium
     fi
 }
 

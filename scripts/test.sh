@@ -44,6 +44,9 @@ install_torch() {
 python_tests() {
     scripts/venv.sh build/venv tests/requirements.txt || return 1
     [ -z "${LENSING_TEST_DATA:-}" ] || install_torch
+    ! find_chromium >/dev/null ||
+        build/venv/bin/python -m pip install -qq --disable-pip-version-check --no-input \
+            -r tests/server/requirements-browser.txt || return 1
     build/venv/bin/python -m pytest tests -ra -p no:cacheprovider --junitxml="$results/pytest.xml"
 }
 
