@@ -419,7 +419,8 @@ function page() {
   // `matched` gives keypoints the colour of their match; those without one step back.
   function drawKeypoints(place, range, matched) {
     const { scores, num_keypoints: count } = place.photo.answer;
-    const radius = Math.min(6, (count > 3000 ? 1.6 : 2.4) * Math.sqrt(camera.zoom)) * (places.length > 1 ? .8 : 1);
+    const fit = Math.min(1, Math.max(.5, place.scale * place.photo.width / 800)); // small photos get small points
+    const radius = Math.min(6, (count > 3000 ? 1.6 : 2.4) * Math.sqrt(camera.zoom)) * fit;
     for (let i = count - 1; i >= 0; i--) { // the best on top
       const [x, y] = position(place, i);
       if (x < -9 || y < -9 || x > canvas.clientWidth + 9 || y > canvas.clientHeight + 9) continue;
@@ -430,7 +431,7 @@ function page() {
         continue;
       }
       context.globalAlpha = !matched || matched.has(i) ? 1 : .3;
-      disc(x, y, radius + 1.1, "rgba(0,0,0,.62)");
+      disc(x, y, radius + 1.1 * fit, "rgba(0,0,0,.62)");
       disc(x, y, radius, fill);
     }
   }
