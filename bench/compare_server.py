@@ -11,13 +11,16 @@
  sustained   64 clients without a pause, against the engine alone
 
 The client runs on the same machine over the loopback interface, so its work is in every figure; a /health request is
-measured beside the others to show how much that is at least. Nothing else should run at the same time. Linux only.
+measured beside the others to show how much that is at least. A client elsewhere would not wait for a CPU until the server
+leaves one; so this one asks for real-time priority, which needs root or CAP_SYS_NICE, and says when it has none. Nothing
+else should run at the same time. Linux only.
 """
 import argparse
 import asyncio
 import base64
 import io
 import json
+import os
 import pathlib
 import statistics
 import sys
@@ -34,6 +37,14 @@ from compare import HERE, Worker, alternate, describe_machine, photo_like, sprea
 OVERLOAD = 4          # times the capacity
 QUEUE, WORKERS = 64, 3  # of both servers: requests that wait, and those that threads have
 NORMAL = 1.2          # a latency is normal again up to so many times the one without load
+
+
+def take_priority():
+    """For this process, not for those that it starts."""
+    try:
+        os.sched_setscheduler(0, os.SCHED_RR | os.SCHED_RESET_ON_FORK, os.sched_param(1))
+    except PermissionError:
+        print("no real-time priority: times include how long the client waits for a CPU")
 
 
 def median_line(rows, key):
@@ -294,6 +305,7 @@ def main():
     parser.add_argument("--json", type=pathlib.Path, help="also write the figures here")
     options = parser.parse_args()
     print(describe_machine())
+    take_priority()
     with tempfile.TemporaryDirectory() as folder:
         setup = Setup(options, pathlib.Path(folder))
         figures = {part: PARTS[part](setup) for part in PARTS if part in options.parts}

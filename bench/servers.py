@@ -7,14 +7,14 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
+import tempfile
 import time
 from pathlib import Path
 
 import load
 
 HERE = Path(__file__).resolve().parent
-START_LIMIT = 120  # seconds
+START_LIMIT_MS = 120e3
 SPENT = re.compile(rb'"timing_ms":\{[^}]*"total":([0-9.]+)')
 STARTED = "Application startup complete"
 
@@ -27,43 +27,45 @@ def free_port():
 
 class Server:
     """A running server on a free port of 127.0.0.1, with the milliseconds from the start of its process until it logged
-    that it had started and until it answered /health. Left with close()."""
+    that it had started and until it answered /health. Left with close().
+
+    The log goes to a file, so that nobody is woken by its lines while requests are timed."""
 
     def __init__(self, command, environment=None):
         self.port = free_port()
-        self.logged_ms = None
-        self.lines = []
-        self.began = time.perf_counter()
-        self.process = subprocess.Popen([*map(str, command), "--port", str(self.port)], stdin=subprocess.DEVNULL,
-                                        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                                        env={**os.environ, **(environment or {})})
-        self.reader = threading.Thread(target=self.read_log, daemon=True)
-        self.reader.start()
         self.target = load.Target(f"http://127.0.0.1:{self.port}")
+        self.logged_ms = self.healthy_ms = None
+        self.log = tempfile.TemporaryFile()
+        began = time.perf_counter()
+        self.process = subprocess.Popen([*map(str, command), "--port", str(self.port)], stdin=subprocess.DEVNULL,
+                                        stdout=self.log, stderr=subprocess.STDOUT,
+                                        env={**os.environ, **(environment or {})})
         try:
-            self.healthy_ms = self.wait_for_health()
+            self.wait_for_start(began)
         except BaseException:
             self.close()
             raise
 
-    def read_log(self):
-        for line in self.process.stdout:
-            if self.logged_ms is None:
-                if STARTED in line:
-                    self.logged_ms = (time.perf_counter() - self.began) * 1e3
-                self.lines.append(line)
+    def wait_for_start(self, began):
+        while self.logged_ms is None or self.healthy_ms is None:
+            now = (time.perf_counter() - began) * 1e3
+            if self.logged_ms is None and STARTED in self.log_text():
+                self.logged_ms = now
+            if self.healthy_ms is None and self.is_healthy():
+                self.healthy_ms = (time.perf_counter() - began) * 1e3
+            if self.process.poll() is not None or now > START_LIMIT_MS:
+                raise SystemExit(f"{self.process.args[0]} did not start:\n{self.log_text()}")
+            time.sleep(0.001)
 
-    def wait_for_health(self):
-        while time.perf_counter() - self.began < START_LIMIT:
-            if self.process.poll() is not None:
-                raise SystemExit(f"{self.process.args[0]} ended:\n{''.join(self.lines)}")
-            try:
-                with Exchange(self.target, self.target.message("GET", "/health")) as health:
-                    if health.run()[1] == 200:
-                        return (time.perf_counter() - self.began) * 1e3
-            except ConnectionError:
-                time.sleep(0.001)
-        raise SystemExit(f"{self.process.args[0]} does not answer after {START_LIMIT} s")
+    def log_text(self):
+        return os.pread(self.log.fileno(), 1 << 20, 0).decode(errors="replace")
+
+    def is_healthy(self):
+        try:
+            with Exchange(self.target, self.target.message("GET", "/health")) as health:
+                return health.run()[1] == 200
+        except ConnectionError:
+            return False
 
     def memory_mb(self, name):
         """VmRSS now, or VmHWM, the most so far (Linux)."""
@@ -78,8 +80,7 @@ class Server:
             except subprocess.TimeoutExpired:
                 self.process.kill()
                 self.process.wait()
-        self.reader.join()
-        self.process.stdout.close()
+        self.log.close()
 
     def __enter__(self):
         return self

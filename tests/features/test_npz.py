@@ -59,5 +59,6 @@ def test_base64(tool, tmp_path, kernels):
     sextets = "".join(f"{(place + value) % 64:06b}" for place in range(4) for value in range(64))
     data = values.tobytes() + int(sextets, 2).to_bytes(len(sextets) // 8, "big")
     (tmp_path / "in").write_bytes(data)
-    lines = tool("base64", tmp_path / "in").split("\n")
-    assert lines[:-1] == [base64.b64encode(data[:length]).decode() for length in range(len(data) + 1)]
+    lines = tool("base64", tmp_path / "in").splitlines()
+    assert len(lines) == len(data) + 1
+    assert [n for n, line in enumerate(lines) if line != base64.b64encode(data[:n]).decode()] == []
