@@ -98,5 +98,5 @@ def test_errors_are_counted_and_the_end_comes():
 def test_check_finds_an_answer_that_differs():
     """Only the times may."""
     script = Script(lambda count: (200, b'{"keypoints":[%d],' % (count == 4) + TIMING % count + b"}", 0))
-    figures = script.measure(seconds=0.2, check=True)
+    figures = script.measure(seconds=0.5, check=True)
     assert script.count > 4 and figures["unequal"] == 1
