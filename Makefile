@@ -6,6 +6,8 @@
 #   make test                  install what is missing, build, run every test
 #   make robustness            20,000 damaged pictures through the sanitizer build
 #   make bench WEIGHTS=FILE    compare the speed with other programs
+#   make bench-server WEIGHTS=FILE
+#                              compare the server with the same service in Python
 #   make install PREFIX=DIR    install under DIR (default /usr/local)
 #   make format                format the C sources with clang-format
 #   make clean                 remove everything that was made
@@ -13,7 +15,7 @@
 PREFIX ?= /usr/local
 WEIGHTS ?=
 
-.PHONY: build deps demo test robustness bench install format clean
+.PHONY: build deps demo test robustness bench bench-server install format clean
 
 build:
 	@scripts/build.sh build
@@ -32,6 +34,9 @@ robustness:
 
 bench:
 	@scripts/bench.sh '$(WEIGHTS)'
+
+bench-server:
+	@scripts/bench.sh --server '$(WEIGHTS)'
 
 install:
 	@scripts/install.sh '$(PREFIX)'

@@ -68,9 +68,10 @@ def ratio(ours, theirs):
     return statistics.median(a / b for a, b in zip(ours, theirs))
 
 
-def spread(values):
-    quarters = statistics.quantiles(values, n=4)
-    return f"{statistics.median(values):.1f} ({quarters[0]:.1f}-{quarters[2]:.1f})"
+def spread(values, digits=1):
+    """The median and, in brackets, the quartiles."""
+    low, middle, high = (f"{value:.{digits}f}" for value in statistics.quantiles(values, n=4))
+    return f"{middle} ({low}-{high})"
 
 
 def photo_like(width, height):

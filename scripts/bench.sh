@@ -3,9 +3,21 @@
 # Compares the speed and memory of an optimized build with other programs; nothing else should run at the same time.
 #
 #   scripts/bench.sh WEIGHTS [OPTION OF bench/compare.py...]
+#   scripts/bench.sh --server WEIGHTS [OPTION OF bench/compare_server.py...]
 . "$(dirname "$0")/common.sh"
 
-[ $# -ge 1 ] && [ -n "$1" ] || die "no weights given; use: make bench WEIGHTS=model.safetensors"
+comparison=bench/compare.py
+requirements=bench/requirements.txt
+venv=build/venv-bench
+target=bench
+if [ "${1:-}" = --server ]; then
+    comparison=bench/compare_server.py
+    requirements=bench/peer_server/requirements.txt
+    venv=build/venv-bench-server
+    target=bench-server
+    shift
+fi
+[ $# -ge 1 ] && [ -n "$1" ] || die "no weights given; use: make $target WEIGHTS=model.safetensors"
 weights=$1
 shift
 [ -e "$weights" ] || die "no such file or folder: $weights"
@@ -13,5 +25,5 @@ weights=$(cd "$(dirname "$weights")" && pwd)/$(basename "$weights")
 cd "$root"
 scripts/install-deps.sh
 scripts/build.sh build
-scripts/venv.sh build/venv-bench bench/requirements.txt
-build/venv-bench/bin/python bench/compare.py --build build --weights "$weights" "$@"
+scripts/venv.sh "$venv" "$requirements"
+"$venv/bin/python" "$comparison" --build build --weights "$weights" "$@"

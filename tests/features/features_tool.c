@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/memory.h"
+#include "features/base64.h"
 #include "features/json.h"
 #include "features/npz.h"
 #include "features/number.h"
@@ -144,6 +145,22 @@ static void half(int count, char **values) {
     lns_free(floats);
 }
 
+/* base64 BYTES: a line for the first 0, 1, 2 ... all of the bytes, each time from memory of just that size */
+static void base64(int count, char **values) {
+    size_t size;
+    unsigned char *bytes = load(argument(count, values, 0), &size);
+    for (size_t length = 0; length <= size; length++) {
+        unsigned char *exact = malloc(length > 0 ? length : 1);
+        char *text = malloc(LNS_BASE64_SIZE(length) + 1);
+        memcpy(exact, bytes, length);
+        lns_base64_encode(exact, length, text);
+        printf("%.*s\n", (int)LNS_BASE64_SIZE(length), text);
+        free(text);
+        free(exact);
+    }
+    lns_free(bytes);
+}
+
 /* number DOUBLES DECIMALS: a line for each; DECIMALS below 0: the shortest text */
 static void number(int count, char **values) {
     size_t size;
@@ -261,9 +278,8 @@ int main(int count, char **values) {
         const char *name;
         void (*function)(int count, char **values);
     } commands[] = {
-        {"json", json},       {"npz", npz},   {"half", half},
-        {"number", number},   {"hdf5", hdf5}, {"match", match},
-        {"abandon", abandon}, {"draw", draw}, {"draw_matches", draw_matches},
+        {"json", json}, {"npz", npz},     {"half", half},       {"base64", base64}, {"number", number},
+        {"hdf5", hdf5}, {"match", match}, {"abandon", abandon}, {"draw", draw},     {"draw_matches", draw_matches},
     };
     for (size_t i = 0; count > 1 && i < sizeof commands / sizeof *commands; i++) {
         if (strcmp(values[1], commands[i].name) == 0) {

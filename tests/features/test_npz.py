@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""NPZ and float16 against numpy, byte for byte."""
+"""NPZ and float16 against numpy, base64 against Python, byte for byte."""
+import base64
+
 import numpy as np
 import pytest
 
@@ -22,7 +24,13 @@ def test_same_bytes_as_savez(tool, tmp_path, count, descriptors):
     assert (tmp_path / "out.npz").read_bytes() == savez(**arrays)
 
 
-def test_half(tool, tmp_path):
+@pytest.fixture(params=["c", "avx2"])
+def kernels(request, monkeypatch):
+    """Both kernel sets; a CPU without AVX2 has C twice."""
+    monkeypatch.setenv("LENSING_CPU", request.param)
+
+
+def test_half(tool, tmp_path, kernels):
     """Every float16, the middle between each two, and their neighbours; random bits; special values."""
     halves = np.arange(0x7C01, dtype=np.uint16).view(np.float16).astype(np.float32)
     halves[-1] = 65536
@@ -39,7 +47,18 @@ def test_half(tool, tmp_path):
         assert np.array_equal(got, values.astype(np.float16).view(np.uint16))
 
 
-def test_half_nan(tool, tmp_path):
+def test_half_nan(tool, tmp_path, kernels):
     np.array([np.nan, -np.nan], "<f4").tofile(tmp_path / "in")
     tool("half", tmp_path / "in", tmp_path / "out")
     assert np.isnan(np.fromfile(tmp_path / "out", "<f2")).all()
+
+
+def test_base64(tool, tmp_path, kernels):
+    """Every length up to some vectors; every value of 6 bits at every place."""
+    values = np.random.default_rng(3).integers(0, 256, 400, np.uint8)
+    sextets = "".join(f"{(place + value) % 64:06b}" for place in range(4) for value in range(64))
+    data = values.tobytes() + int(sextets, 2).to_bytes(len(sextets) // 8, "big")
+    (tmp_path / "in").write_bytes(data)
+    lines = tool("base64", tmp_path / "in").splitlines()
+    assert len(lines) == len(data) + 1
+    assert [n for n, line in enumerate(lines) if line != base64.b64encode(data[:n]).decode()] == []
