@@ -171,17 +171,17 @@ static enum MHD_Result send_answer(http *self, request *r, const char *method, c
 
 /* ---- Deadlines ---------------------------------------------------------------------------------- */
 
-static void set_deadline(http *self, struct MHD_Connection *connection, double milliseconds) {
+static void set_deadline(http *self, struct MHD_Connection *connection, double milliseconds, bool is_reading) {
     const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
     if (info != NULL)
-        guard_set(self->guard, info->socket_context, milliseconds);
+        guard_set(self->guard, info->socket_context, milliseconds, is_reading);
 }
 
 /* What has come buys more time: a body that comes slower than the minimum rate ends soon, whatever its length. */
 static void set_body_deadline(http *self, const request *r) {
     const double spent = clock_ms() - r->body_started;
     const double allowed = self->limits->body_timeout_ms + (double)r->received / self->limits->min_rate;
-    set_deadline(self, r->connection, allowed > spent ? allowed - spent : 0);
+    set_deadline(self, r->connection, allowed > spent ? allowed - spent : 0, true);
 }
 
 static void notice_connection(void *context, struct MHD_Connection *connection, void **socket_context,
@@ -191,7 +191,7 @@ static void notice_connection(void *context, struct MHD_Connection *connection, 
         const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
         guarded *c = info != NULL ? guard_add(self->guard, info->connect_fd) : NULL;
         *socket_context = c;
-        guard_set(self->guard, c, self->limits->header_timeout_ms);
+        guard_set(self->guard, c, self->limits->header_timeout_ms, true);
         atomic_fetch_add(&self->connections, 1);
     } else {
         guard_remove(self->guard, *socket_context);
@@ -232,7 +232,7 @@ static void end_request(void *context, struct MHD_Connection *connection, void *
     if (r == NULL)
         return;
     /* The connection may wait for its next request as long as idle ones may, and then has the time of a header. */
-    set_deadline(self, connection, self->limits->idle_timeout_s * 1000.0 + self->limits->header_timeout_ms);
+    set_deadline(self, connection, self->limits->idle_timeout_s * 1000.0 + self->limits->header_timeout_ms, true);
     if (r->fields != NULL)
         r->free_fields(r->fields);
     atomic_fetch_sub(&self->body_memory, r->room);
@@ -402,7 +402,8 @@ static enum MHD_Result handle(void *context, struct MHD_Connection *connection, 
         if (r->submitted)
             return MHD_YES; /* and look at it no more: the engine may be answering, and this is called again then */
     }
-    set_deadline(self, r->connection, self->limits->write_timeout_ms + (double)r->answer.size / self->limits->min_rate);
+    const double allowed = self->limits->write_timeout_ms + (double)r->answer.size / self->limits->min_rate;
+    set_deadline(self, r->connection, allowed, false);
     return send_answer(self, r, method, version);
 }
 
@@ -436,7 +437,7 @@ void request_submit(request *r) {
     r->work.is_abandoned = is_abandoned;
     /* Suspended first: the answer may be there before this function returns. */
     r->submitted = 1;
-    set_deadline(self, r->connection, -1);
+    set_deadline(self, r->connection, -1, false);
     MHD_suspend_connection(r->connection);
     if (engine_submit(self->engine, &r->work) == 0)
         return;

@@ -100,6 +100,41 @@ def test_body_drip(impatient):
     assert len(results) == MANY and all(0.8 < seconds < 1 + SLACK for seconds in results), results
 
 
+HALVES = {
+    "line": b"GET /health HTT",
+    "header": b"GET /health HTTP/1.1\r\nHost: te",
+    "body": message("POST", "/predict_raw", Content_Length=100) + b"half",
+    "chunk": message("POST", "/predict_raw", Transfer_Encoding="chunked") + b"8\r\nhalf",
+}
+
+
+@pytest.mark.parametrize("part", HALVES)
+def test_clients_that_leave_half_way_are_noticed(start, part):
+    """Without a wait for any timeout, also when the end came together with the last bytes; the stop is not held up."""
+    server = start("--idle-timeout", "60", "--header-timeout", "60", "--body-timeout", "60")
+    for _ in range(20):
+        with server.connect() as connection:
+            connection.send(HALVES[part])
+    began = time.monotonic()
+    server.wait_for_metric("lensing_connections", 1)
+    assert time.monotonic() - began < SLACK
+    for _ in range(20):
+        with server.connect() as connection:
+            connection.send(HALVES[part])
+    began = time.monotonic()
+    assert server.stop() == 0 and time.monotonic() - began < SLACK
+
+
+def test_client_that_closes_its_side_is_answered(server):
+    """Nothing more will be sent, but the request is whole. (While the engine works, such a client counts as gone.)"""
+    bad = message("POST", "/predict", b"a" * 100_000, Content_Type="application/json")
+    for data, status in [(message("GET", "/info"), 200), (bad, 400)]:
+        with server.connect() as connection:
+            connection.send(data)
+            connection.socket.shutdown(socket.SHUT_WR)
+            assert connection.answer().status == status
+
+
 def test_chunk_drip(impatient):
     begin = message("POST", "/predict_raw", Transfer_Encoding="chunked")
     assert drip(impatient, begin, [b"1\r\na\r\n"] * 1000, 0.1) < 1 + SLACK
