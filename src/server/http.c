@@ -27,8 +27,8 @@ struct http {
     metrics *metrics;
     guard *guard;
     struct MHD_Daemon *daemon;
-    int quiet_socket;          /* the listening socket when it no longer listens, or -1 */
-    atomic_size_t body_memory; /* bytes of all bodies that are held */
+    int quiet_socket;   /* the listening socket when it no longer listens, or -1 */
+    atomic_size_t held; /* bytes of all bodies and answers */
     atomic_size_t connections;
     atomic_size_t unfinished; /* requests that are not answered to the end */
 };
@@ -235,7 +235,7 @@ static void end_request(void *context, struct MHD_Connection *connection, void *
     set_deadline(self, connection, self->limits->idle_timeout_s * 1000.0 + self->limits->header_timeout_ms, true);
     if (r->fields != NULL)
         r->free_fields(r->fields);
-    atomic_fetch_sub(&self->body_memory, r->room);
+    atomic_fetch_sub(&self->held, r->room + r->answer_room);
     atomic_fetch_sub(&self->unfinished, 1);
     free(r->body);
     free(r->answer.body);
@@ -309,6 +309,14 @@ static void choose_route(http *self, request *r, const char *path, const char *m
         r->answer.close = 1; /* rather than read a body that nobody wants */
 }
 
+/* Counts more memory for a request; returns 0, and counts nothing, when all together would have too much. */
+static int hold(http *self, size_t more) {
+    if (atomic_fetch_add(&self->held, more) + more <= self->limits->max_body_memory)
+        return 1;
+    atomic_fetch_sub(&self->held, more);
+    return 0;
+}
+
 /* Room for the body doubles as it comes. The client's word about its length is no reason to set memory aside: a few
  * that announce much and send little would keep all others out. Returns 0 when there is no more. */
 static int make_room(http *self, request *r, size_t needed) {
@@ -316,21 +324,21 @@ static int make_room(http *self, request *r, size_t needed) {
     if (r->has_length && room > r->content_length && needed <= r->content_length)
         room = r->content_length;
     const size_t more = room - r->room;
-    if (atomic_fetch_add(&self->body_memory, more) + more <= self->limits->max_body_memory) {
-        unsigned char *body = realloc(r->body, room);
-        if (body != NULL) {
-            r->body = body;
-            r->room = room;
-            return 1;
-        }
+    if (!hold(self, more))
+        return 0;
+    unsigned char *body = realloc(r->body, room);
+    if (body == NULL) {
+        atomic_fetch_sub(&self->held, more);
+        return 0;
     }
-    atomic_fetch_sub(&self->body_memory, more);
-    return 0;
+    r->body = body;
+    r->room = room;
+    return 1;
 }
 
 static void drop_body(http *self, request *r, int status) {
     r->too_large = status;
-    atomic_fetch_sub(&self->body_memory, r->room);
+    atomic_fetch_sub(&self->held, r->room);
     free(r->body);
     r->body = NULL;
     r->size = r->room = 0;
@@ -423,8 +431,21 @@ static int is_abandoned(job *work) {
     return got == 0 || (got < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR);
 }
 
+/* Answers may be larger than their requests by far, and clients that read slowly keep them in memory. */
+static void refuse_result(job *work) {
+    free(work->result.body);
+    work->result.status = 503;
+    work->result.body = detail_body("the server is busy: too many large answers", &work->result.size);
+    work->result.retry_after = 1;
+}
+
 static void take_result(job *work) {
     request *r = work->user;
+    http *self = r->http;
+    if (hold(self, work->result.size))
+        r->answer_room = work->result.size;
+    else
+        refuse_result(work);
     request_answer(r, work->result.status, json, work->result.body, work->result.size);
     r->answer.retry_after = work->result.retry_after;
     MHD_resume_connection(r->connection);

@@ -180,6 +180,24 @@ def test_slow_reader(start):
     server.wait_for_metric("lensing_connections", 1)
 
 
+def test_answers_that_nobody_reads_are_bounded(start):
+    """Large answers count like bodies: with too many, further ones are refused until a client has read or gone."""
+    server = start("--max-body-memory", "10", "--idle-timeout", "60")
+    request = message("POST", LARGE, encoded(picture()))
+    full = len(server.raw(request).body)
+    assert full > 5 << 20  # two do not fit
+    with server.connect() as connection:
+        connection.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        connection.send(request)
+        assert connection.more() and connection.buffer.startswith(b"HTTP/1.1 200 ")
+        refused = server.raw(request)
+        assert refused.status == 503 and "too many large answers" in refused.json["detail"], refused
+        assert refused.headers["retry-after"] == "1"
+        assert server.post("/predict_raw?max_keypoints=10", encoded(picture())).status == 200
+    server.wait_for_metric("lensing_connections", 1)
+    assert len(server.raw(request).body) == full
+
+
 def test_idle_connections_close(start):
     server = start("--idle-timeout", "1")
     with server.connect() as connection:
