@@ -2,6 +2,7 @@
 """Clients that take their time are closed by a deadline, and others do not wait for them."""
 import re
 import resource
+import select
 import socket
 import threading
 import time
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from running import encoded, message, picture
+from running import STRICT, encoded, message, picture
 
 SLACK = 4  # seconds that a loaded machine may be late
 MANY = 12
@@ -225,6 +226,69 @@ def test_connection_limit(start):
     for other in others:
         other.close()
     server.wait_for_metric("lensing_connections", 1)
+
+
+def fill(server, count):
+    """Connections that are answered, as many as the server takes, and the others that wait."""
+    connections = [server.connect(60) for _ in range(count)]
+    for connection in connections:
+        connection.send(message("GET", "/health"))
+    poll, readable = select.poll(), set()
+    for connection in connections:
+        poll.register(connection.socket, select.POLLIN)
+    while len(readable) < count and (events := poll.poll(2000)):
+        for descriptor, _ in events:
+            poll.unregister(descriptor)
+            readable.add(descriptor)
+    taken = [c for c in connections if c.socket.fileno() in readable]
+    for connection in taken:
+        assert connection.answer().status == 200
+    return taken, [c for c in connections if c.socket.fileno() not in readable]
+
+
+def check_full(server, taken, waiting):
+    """While nobody is taken the server does not spin; when the others leave, those that waited are answered at once."""
+    before = cpu_seconds(server.pid)
+    time.sleep(1)
+    assert cpu_seconds(server.pid) - before < 0.3
+    for connection in taken:
+        connection.close()
+    began = time.monotonic()
+    assert waiting[0].answer().status == 200
+    seconds = time.monotonic() - began
+    print(f"{len(taken)} taken, {len(waiting)} waited; the first was answered {seconds * 1e3:.1f} ms after the others left")
+    assert seconds < (0.1 if STRICT else SLACK)
+    for connection in waiting[1:]:
+        assert connection.answer().status == 200
+    for connection in waiting:
+        connection.close()
+    server.wait_for_metric("lensing_connections", 1)
+
+
+def allow_descriptors(soft, hard):
+    return lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_default_connection_limit(start):
+    """1,024 connections are served also where a process may have 1,024 descriptors unless it asks for more."""
+    here = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if here[1] < 1500:
+        pytest.skip(f"no more than {here[1]} descriptors here")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (1500, here[1]))
+    try:
+        server = start("--header-timeout", "60", "--idle-timeout", "60", preexec_fn=allow_descriptors(1024, 1500))
+        taken, waiting = fill(server, 1034)
+        assert len(taken) == 1024
+        check_full(server, taken, waiting)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, here)
+
+
+def test_few_descriptors(start):
+    server = start("--header-timeout", "60", "--idle-timeout", "60", preexec_fn=allow_descriptors(256, 256))
+    taken, waiting = fill(server, 300)
+    assert 230 < len(taken) < 256
+    check_full(server, taken, waiting)
 
 
 def cpu_seconds(pid):
