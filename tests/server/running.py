@@ -29,6 +29,12 @@ def is_sanitized(build):
     return next(o["value"] for o in options if o["name"] == "b_sanitize") not in ("none", [])
 
 
+def cpu_seconds(pid):
+    """Time that a process has used."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def clean_environment(**more):
     environment = {k: v for k, v in os.environ.items() if k not in VARIABLES}
     environment["HF_HOME"] = "/nonexistent"

@@ -6,11 +6,10 @@ import select
 import socket
 import threading
 import time
-from pathlib import Path
 
 import pytest
 
-from running import STRICT, encoded, message, picture
+from running import LONG, STRICT, cpu_seconds, encoded, message, picture
 
 SLACK = 4  # seconds that a loaded machine may be late
 MANY = 12
@@ -291,11 +290,6 @@ def test_few_descriptors(start):
     check_full(server, taken, waiting)
 
 
-def cpu_seconds(pid):
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / 100
-
-
 def test_no_descriptors_left(start):
     """Without descriptors for new connections the server neither dies nor spins."""
     server = start("--header-timeout", "60", "--idle-timeout", "60")
@@ -315,7 +309,8 @@ def test_clients_that_leave(start, sanitized):
     server = start("--idle-timeout", "1")
     data = message("POST", "/predict_raw", encoded(picture()))
     large = message("POST", LARGE, encoded(picture(1, 32, 24)))
-    for i in range(60):
+    count = 3000 if LONG else 60
+    for i in range(count):
         with server.connect() as connection:
             if i % 3 == 0:
                 connection.send(data[:-100])
@@ -325,13 +320,14 @@ def test_clients_that_leave(start, sanitized):
                 connection.send(large)
                 if i % 2:
                     connection.more()
-        if i == 30:
+        if i == count // 2:
             server.wait_for_metric("lensing_connections", 1)
             server.wait_for_metric("lensing_queue_length", 0)
             before = server.rss(), server.threads()
     server.wait_for_metric("lensing_connections", 1)
     assert server.get("/health").status == 200
     assert server.threads() == before[1]
+    print(f"\n{count} clients left, memory {before[0]} kB at half, {server.rss()} kB at the end")
     # Ten large answers and as many bodies of megabytes would be far more than the heaps of three workers keep.
     assert sanitized or server.rss() < before[0] + 65536
     assert re.search("Traceback|inference failed", server.log()) is None
