@@ -260,17 +260,21 @@ static int redirect(request *r, const char *path) {
     const char *host = request_header(r, "host");
     if (length < 2 || path[length - 1] != '/' || host == NULL)
         return 0;
-    char *bare = strndup(path, length - 1);
-    const int known = bare != NULL && find_route(r, bare) != NULL;
-    if (known) {
-        const size_t size = strlen(host) + length + strlen(r->query) + 16;
-        r->answer.location = malloc(size);
-        if (r->answer.location != NULL)
-            snprintf(r->answer.location, size, "http://%s%s%s%s", host, bare, r->query[0] != '\0' ? "?" : "", r->query);
+    const size_t size = strlen(host) + length + strlen(r->query) + 16;
+    char *bare = strndup(path, length - 1), *location = malloc(size);
+    const int no_memory = bare == NULL || location == NULL;
+    const int known = !no_memory && find_route(r, bare) != NULL;
+    if (no_memory) {
+        request_answer(r, 500, json, NULL, 0);
+    } else if (known) {
+        snprintf(location, size, "http://%s%s%s%s", host, bare, r->query[0] != '\0' ? "?" : "", r->query);
+        r->answer.location = location;
+        location = NULL; /* the request's now */
         request_answer_text(r, 307, NULL, "");
     }
     free(bare);
-    return known;
+    free(location);
+    return known || no_memory;
 }
 
 /* Takes as long for any wrong key of the right length. */
