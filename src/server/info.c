@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* GET /health, /ready, /v1/models and /info. Keys, their order and types are those of the server before this one;
- * values say what really runs. */
+/* GET /health, /ready, /v1/models and /info. Keys, their order and types are those of the server before this one; values
+ * say what really runs. */
 #include "info.h"
 
 #include <stdio.h>

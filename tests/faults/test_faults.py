@@ -30,10 +30,10 @@ def faults(build_dir, tmp_path):
     return Faults(library.resolve(), tmp_path / "faults")
 
 
-def numbers(count):
+def numbers(count, first=1):
     """Which of `count` calls to fail."""
-    step = 1 if LONG else max(1, count // SAMPLE)
-    return range(1, count + 1, step)
+    step = 1 if LONG else max(1, (count - first) // SAMPLE)
+    return range(first, count + 1, step)
 
 
 def count_calls(faults, kind, work):
@@ -55,6 +55,11 @@ class Command:
         self.command = [str(program), "detect", "photo.jpg", "--weights", str(weights), "--threads", "2", "-o", "out.json"]
         self.environment = clean_environment(**faults.environment)
 
+    def open_model(self):
+        """What `detect` does first, but no more."""
+        command = [self.command[0], "info", *self.command[3:5]]
+        subprocess.run(command, env=self.environment, stdout=subprocess.DEVNULL, timeout=120, check=True)
+
     def run(self):
         """Exit code, standard error, the file without its times or None, and the blocks that were not freed."""
         self.faults.set("blocks", 0)
@@ -67,41 +72,35 @@ class Command:
         return result.returncode, result.stderr.decode(), written, self.faults.get("blocks")
 
 
-def is_about_json(err):
-    """Without memory, json-c 0.16 drops parts of the header of the weights, and does not free all: only that the weights
-    are refused can be asked for."""
-    return "JSON" in err or "tensor" in err
-
-
 @pytest.mark.parametrize("kind, codes, words", [
-    (MEMORY, {1, 2, 3, 5}, "memory"),
-    (THREAD, {5}, "thread"),
+    (MEMORY, {1, 4, 5}, "memory|cannot start thread"),
+    (THREAD, {3, 5}, "cannot start a? ?thread"),
     (MMAP, {3, 5}, "memory"),
     (WRITE, {4}, "No space left on device"),
 ])  # fmt: skip
 def test_command(program, weights, faults, tmp_path, kind, codes, words):
+    """Reading weights is left out for MEMORY: json-c 0.16, which reads their header, itself crashes without memory. What the
+    library allocates there is in tests/unit/failing_allocation."""
     command = Command(program, weights, faults, tmp_path)
     expected = command.run()
     assert expected[0] == 0 and expected[1] == "" and expected[2]
     count = count_calls(faults, kind, command.run)
     assert count > 0 or kind in (THREAD, MMAP)
+    first = count_calls(faults, kind, command.open_model) + 1 if kind == MEMORY else 1
+    assert first < count or kind != MEMORY
     refused = 0
-    for n in numbers(count):
+    for n in numbers(count, first):
         faults.arm(kind, n)
         code, err, written, blocks = command.run()
-        if faults.disarm() == 0 and LONG:
-            continue  # calls of threads are not as many every time
+        faults.disarm()
+        assert blocks <= expected[3], (n, code, err, blocks, expected[3])
         if code == 0:
             assert written == expected[2] and err == "", (n, err)
-        else:
-            refused += 1
-            assert code in codes and written is None, (n, code, err, written)
-            assert len(err.splitlines()) == 1, (n, code, err)
-        if kind == MEMORY and code == 3 and is_about_json(err):
             continue
-        assert code == 0 or words in err, (n, code, err)
-        assert blocks <= expected[3], (n, code, err, blocks, expected[3])
-    print(f"\n{count} calls, {len(numbers(count))} made to fail, {refused} of them an error of the program")
+        refused += 1
+        assert code in codes and written is None, (n, code, err, written)
+        assert len(err.splitlines()) == 1 and re.search(words, err), (n, code, err)
+    print(f"\n{count} calls, {len(numbers(count, first))} made to fail, {refused} of them an error of the program")
 
 
 # ---- The server ---------------------------------------------------------------------------------
@@ -214,11 +213,13 @@ def test_mmap_fails_in_requests(faulty_server, faults):
 
 
 @pytest.mark.parametrize("kind", [MEMORY, THREAD, MMAP])
-def test_start_fails(program, weights, faults, kind):
-    """The start ends with one line of error and code 3, or the server works."""
+def test_start_fails(program, weights, faults, tmp_path, kind):
+    """The start ends with one line of error and code 3, or the server works. For MEMORY there are no weights to read, see
+    test_command, so that it always fails."""
+    path = tmp_path / "none" if kind == MEMORY else weights
 
     def start():
-        server = Server(program, weights, "--threads", 2, env=faults.environment)
+        server = Server(program, path, "--threads", 2, env=faults.environment)
         try:
             server.wait_for_line("Uvicorn running|ERROR")
             server.signal()
