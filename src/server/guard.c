@@ -4,13 +4,14 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 
 #include "clock.h"
 
-#define TICK_MS 200 /* how late a deadline may be noticed */
+#define TICK_MS 50 /* how late a deadline may be noticed */
 /* Ticks for which a client is seen to have gone, and libmicrohttpd does nothing with what it has read of it. */
-#define TICKS_TO_NOTICE 2
+#define TICKS_TO_NOTICE 4
 
 struct guarded {
     int socket;
@@ -26,6 +27,7 @@ struct guard {
     int stop;
     guarded list; /* of connections; the ends of the list meet here */
     pthread_t watcher;
+    int ticker;
 };
 
 /* Whether all that the client sent has been read, and its end is what comes next. */
@@ -56,6 +58,7 @@ static void *watch(void *argument) {
     pthread_mutex_lock(&self->lock);
     while (!self->stop) {
         close_ended(self);
+        eventfd_write(self->ticker, 1);
         struct timespec until;
         clock_gettime(CLOCK_REALTIME, &until);
         until.tv_nsec += TICK_MS * 1000000L;
@@ -67,10 +70,11 @@ static void *watch(void *argument) {
     return NULL;
 }
 
-guard *guard_create(void) {
+guard *guard_create(int ticker) {
     guard *self = calloc(1, sizeof *self);
     if (self == NULL)
         return NULL;
+    self->ticker = ticker;
     pthread_mutex_init(&self->lock, NULL);
     pthread_cond_init(&self->wake, NULL);
     self->list.previous = self->list.next = &self->list;

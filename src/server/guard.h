@@ -11,7 +11,8 @@
 typedef struct guard guard;
 typedef struct guarded guarded; /* one connection */
 
-guard *guard_create(void);
+/* At each tick the guard writes to `ticker`, an eventfd that does not block. */
+guard *guard_create(int ticker);
 void guard_destroy(guard *self); /* no connection may be left */
 
 /* A new connection on a socket; NULL when memory is missing (the connection is then not guarded). */
