@@ -56,9 +56,10 @@ class Command:
         self.environment = clean_environment(**faults.environment)
 
     def open_model(self):
-        """What `detect` does first, but no more."""
-        command = [self.command[0], "info", *self.command[3:5]]
-        subprocess.run(command, env=self.environment, stdout=subprocess.DEVNULL, timeout=120, check=True)
+        """What `detect` does before it can read the picture."""
+        command = [word.replace("photo.jpg", "missing.jpg") for word in self.command]
+        assert subprocess.run(command, cwd=self.folder, env=self.environment, stderr=subprocess.PIPE).returncode == 1
+        (self.folder / "out.json").unlink(missing_ok=True)
 
     def run(self):
         """Exit code, standard error, the file without its times or None, and the blocks that were not freed."""
