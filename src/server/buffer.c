@@ -2,6 +2,7 @@
 #include "buffer.h"
 
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,6 +34,22 @@ void text_buffer_add(text_buffer *buffer, const void *bytes, size_t size) {
 
 void text_buffer_add_text(text_buffer *buffer, const char *text) {
     text_buffer_add(buffer, text, strlen(text));
+}
+
+void text_buffer_format(text_buffer *buffer, const char *format, ...) {
+    va_list arguments, again;
+    va_start(arguments, format);
+    va_copy(again, arguments);
+    const int length = vsnprintf(NULL, 0, format, arguments);
+    const size_t needed = (size_t)length + 1; /* with a NUL, which the next text replaces */
+    if (!buffer->failed && length >= 0 && (buffer->capacity - buffer->size >= needed || grow(buffer, needed))) {
+        vsnprintf(buffer->data + buffer->size, needed, format, again);
+        buffer->size += (size_t)length;
+    } else {
+        buffer->failed = true;
+    }
+    va_end(again);
+    va_end(arguments);
 }
 
 void text_buffer_add_integer(text_buffer *buffer, int64_t value) {

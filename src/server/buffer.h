@@ -18,6 +18,8 @@ typedef struct text_buffer {
 
 void text_buffer_add(text_buffer *buffer, const void *bytes, size_t size);
 void text_buffer_add_text(text_buffer *buffer, const char *text);
+/* Like printf(). */
+__attribute__((format(printf, 2, 3))) void text_buffer_format(text_buffer *buffer, const char *format, ...);
 void text_buffer_add_integer(text_buffer *buffer, int64_t value);
 
 /* Frees the text and leaves the buffer ready for a new one. */

@@ -12,6 +12,8 @@
 #define MAX_KEYPOINTS 307200
 #define MAX_NMS_RADIUS 32
 #define MAX_SIDE 8192
+/* Bytes of a wrong value that an error shows. With more it would not help anybody, and be as large as the request. */
+#define SHOWN_INPUT 16384
 
 typedef enum fault_kind {
     NO_FAULT,
@@ -340,11 +342,24 @@ static bool find_value(const field_check *check, const char *name, json_node *va
     return found != NULL;
 }
 
+/* Shows a value as it was received, or its size if that is large. */
+static void write_received(json_document *document, const json_node *node, text_buffer *buffer) {
+    size_t size = 0;
+    for (const json_node *each = node; each < document->nodes + node->end; each++)
+        size += each->size + 2; /* with quotes, or brackets, or a comma and a colon */
+    char text[64];
+    snprintf(text, sizeof text, "\"(about %zu bytes, not shown)\"", size);
+    if (size > SHOWN_INPUT)
+        text_buffer_add_text(buffer, text);
+    else
+        json_write_value(document, node, buffer);
+}
+
 static void write_input(field_check *check, const char *name) {
     text_buffer *buffer = check->errors.buffer;
     if (check->document != NULL) {
         const json_node *found = json_find(check->document, check->document->nodes, name);
-        json_write_value(check->document, found != NULL ? found : check->document->nodes, buffer);
+        write_received(check->document, found != NULL ? found : check->document->nodes, buffer);
         return;
     }
     const query_parameter *found = query_find(check->query, name);
@@ -458,7 +473,7 @@ static int refuse_body(text_buffer *error, fault_kind fault, const char *field, 
     error_list list = {.buffer = error};
     error_list_open(&list, fault_texts[fault].type, "body", field, fault_texts[fault].message);
     if (document != NULL)
-        json_write_value(document, document->nodes, error);
+        write_received(document, document->nodes, error);
     else
         text_buffer_add_text(error, input_text);
     if (reason != NULL)

@@ -4,15 +4,20 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 
 #include "clock.h"
 
-#define TICK_MS 200 /* how late a deadline may be noticed */
+#define TICK_MS 50 /* how late a deadline may be noticed */
+/* Ticks for which a client is seen to have gone, and libmicrohttpd does nothing with what it has read of it. */
+#define TICKS_TO_NOTICE 4
 
 struct guarded {
     int socket;
     double deadline; /* 0: none */
+    bool is_reading;
+    int ticks_ended; /* for which the client's side was closed */
     guarded *previous, *next;
 };
 
@@ -22,26 +27,38 @@ struct guard {
     int stop;
     guarded list; /* of connections; the ends of the list meet here */
     pthread_t watcher;
+    int ticker;
 };
 
-/* Shutting down both directions makes libmicrohttpd see the end of the connection and close it itself. The rest of an
- * answer, megabytes that the system holds for a client that reads slowly, is dropped then. */
-static void close_late(guard *self) {
+/* Whether all that the client sent has been read, and its end is what comes next. */
+static bool has_ended(int socket) {
+    char byte;
+    return recv(socket, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+}
+
+/* At each tick. Shutting down both directions makes libmicrohttpd see the end of the connection and close it itself.
+ * The rest of an answer, megabytes that the system holds for a client that reads slowly, is dropped then. */
+static void close_ended(guard *self) {
     const struct linger drop = {.l_onoff = 1, .l_linger = 0};
     const double now = clock_ms();
-    for (guarded *c = self->list.next; c != &self->list; c = c->next)
-        if (c->deadline > 0 && now > c->deadline) {
+    for (guarded *c = self->list.next; c != &self->list; c = c->next) {
+        if (c->deadline == 0)
+            continue;
+        c->ticks_ended = c->is_reading && has_ended(c->socket) ? c->ticks_ended + 1 : 0;
+        if (now > c->deadline || c->ticks_ended >= TICKS_TO_NOTICE) {
             setsockopt(c->socket, SOL_SOCKET, SO_LINGER, &drop, sizeof drop);
             shutdown(c->socket, SHUT_RDWR);
             c->deadline = 0;
         }
+    }
 }
 
 static void *watch(void *argument) {
     guard *self = argument;
     pthread_mutex_lock(&self->lock);
     while (!self->stop) {
-        close_late(self);
+        close_ended(self);
+        eventfd_write(self->ticker, 1);
         struct timespec until;
         clock_gettime(CLOCK_REALTIME, &until);
         until.tv_nsec += TICK_MS * 1000000L;
@@ -53,10 +70,11 @@ static void *watch(void *argument) {
     return NULL;
 }
 
-guard *guard_create(void) {
+guard *guard_create(int ticker) {
     guard *self = calloc(1, sizeof *self);
     if (self == NULL)
         return NULL;
+    self->ticker = ticker;
     pthread_mutex_init(&self->lock, NULL);
     pthread_cond_init(&self->wake, NULL);
     self->list.previous = self->list.next = &self->list;
@@ -104,10 +122,12 @@ void guard_remove(guard *self, guarded *c) {
     free(c);
 }
 
-void guard_set(guard *self, guarded *c, double milliseconds) {
+void guard_set(guard *self, guarded *c, double milliseconds, bool is_reading) {
     if (c == NULL)
         return;
     pthread_mutex_lock(&self->lock);
     c->deadline = milliseconds < 0 ? 0 : clock_ms() + milliseconds;
+    c->is_reading = is_reading;
+    c->ticks_ended = 0;
     pthread_mutex_unlock(&self->lock);
 }

@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -27,8 +29,9 @@ struct http {
     metrics *metrics;
     guard *guard;
     struct MHD_Daemon *daemon;
-    int quiet_socket;          /* the listening socket when it no longer listens, or -1 */
-    atomic_size_t body_memory; /* bytes of all bodies that are held */
+    int ticker;         /* the guard writes to it at each tick, which wakes the daemon */
+    int quiet_socket;   /* the listening socket when it no longer listens, or -1 */
+    atomic_size_t held; /* bytes of all bodies and answers */
     atomic_size_t connections;
     atomic_size_t unfinished; /* requests that are not answered to the end */
 };
@@ -171,17 +174,17 @@ static enum MHD_Result send_answer(http *self, request *r, const char *method, c
 
 /* ---- Deadlines ---------------------------------------------------------------------------------- */
 
-static void set_deadline(http *self, struct MHD_Connection *connection, double milliseconds) {
+static void set_deadline(http *self, struct MHD_Connection *connection, double milliseconds, bool is_reading) {
     const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
     if (info != NULL)
-        guard_set(self->guard, info->socket_context, milliseconds);
+        guard_set(self->guard, info->socket_context, milliseconds, is_reading);
 }
 
 /* What has come buys more time: a body that comes slower than the minimum rate ends soon, whatever its length. */
 static void set_body_deadline(http *self, const request *r) {
     const double spent = clock_ms() - r->body_started;
     const double allowed = self->limits->body_timeout_ms + (double)r->received / self->limits->min_rate;
-    set_deadline(self, r->connection, allowed > spent ? allowed - spent : 0);
+    set_deadline(self, r->connection, allowed > spent ? allowed - spent : 0, true);
 }
 
 static void notice_connection(void *context, struct MHD_Connection *connection, void **socket_context,
@@ -191,7 +194,7 @@ static void notice_connection(void *context, struct MHD_Connection *connection, 
         const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
         guarded *c = info != NULL ? guard_add(self->guard, info->connect_fd) : NULL;
         *socket_context = c;
-        guard_set(self->guard, c, self->limits->header_timeout_ms);
+        guard_set(self->guard, c, self->limits->header_timeout_ms, true);
         atomic_fetch_add(&self->connections, 1);
     } else {
         guard_remove(self->guard, *socket_context);
@@ -232,10 +235,10 @@ static void end_request(void *context, struct MHD_Connection *connection, void *
     if (r == NULL)
         return;
     /* The connection may wait for its next request as long as idle ones may, and then has the time of a header. */
-    set_deadline(self, connection, self->limits->idle_timeout_s * 1000.0 + self->limits->header_timeout_ms);
+    set_deadline(self, connection, self->limits->idle_timeout_s * 1000.0 + self->limits->header_timeout_ms, true);
     if (r->fields != NULL)
         r->free_fields(r->fields);
-    atomic_fetch_sub(&self->body_memory, r->room);
+    atomic_fetch_sub(&self->held, r->room + r->answer_room);
     atomic_fetch_sub(&self->unfinished, 1);
     free(r->body);
     free(r->answer.body);
@@ -260,17 +263,21 @@ static int redirect(request *r, const char *path) {
     const char *host = request_header(r, "host");
     if (length < 2 || path[length - 1] != '/' || host == NULL)
         return 0;
-    char *bare = strndup(path, length - 1);
-    const int known = bare != NULL && find_route(r, bare) != NULL;
-    if (known) {
-        const size_t size = strlen(host) + length + strlen(r->query) + 16;
-        r->answer.location = malloc(size);
-        if (r->answer.location != NULL)
-            snprintf(r->answer.location, size, "http://%s%s%s%s", host, bare, r->query[0] != '\0' ? "?" : "", r->query);
+    const size_t size = strlen(host) + length + strlen(r->query) + 16;
+    char *bare = strndup(path, length - 1), *location = malloc(size);
+    const int no_memory = bare == NULL || location == NULL;
+    const int known = !no_memory && find_route(r, bare) != NULL;
+    if (no_memory) {
+        request_answer(r, 500, json, NULL, 0);
+    } else if (known) {
+        snprintf(location, size, "http://%s%s%s%s", host, bare, r->query[0] != '\0' ? "?" : "", r->query);
+        r->answer.location = location;
+        location = NULL; /* the request's now */
         request_answer_text(r, 307, NULL, "");
     }
     free(bare);
-    return known;
+    free(location);
+    return known || no_memory;
 }
 
 /* Takes as long for any wrong key of the right length. */
@@ -309,6 +316,14 @@ static void choose_route(http *self, request *r, const char *path, const char *m
         r->answer.close = 1; /* rather than read a body that nobody wants */
 }
 
+/* Counts more memory for a request; returns 0, and counts nothing, when all together would have too much. */
+static int hold(http *self, size_t more) {
+    if (atomic_fetch_add(&self->held, more) + more <= self->limits->max_body_memory)
+        return 1;
+    atomic_fetch_sub(&self->held, more);
+    return 0;
+}
+
 /* Room for the body doubles as it comes. The client's word about its length is no reason to set memory aside: a few
  * that announce much and send little would keep all others out. Returns 0 when there is no more. */
 static int make_room(http *self, request *r, size_t needed) {
@@ -316,21 +331,21 @@ static int make_room(http *self, request *r, size_t needed) {
     if (r->has_length && room > r->content_length && needed <= r->content_length)
         room = r->content_length;
     const size_t more = room - r->room;
-    if (atomic_fetch_add(&self->body_memory, more) + more <= self->limits->max_body_memory) {
-        unsigned char *body = realloc(r->body, room);
-        if (body != NULL) {
-            r->body = body;
-            r->room = room;
-            return 1;
-        }
+    if (!hold(self, more))
+        return 0;
+    unsigned char *body = realloc(r->body, room);
+    if (body == NULL) {
+        atomic_fetch_sub(&self->held, more);
+        return 0;
     }
-    atomic_fetch_sub(&self->body_memory, more);
-    return 0;
+    r->body = body;
+    r->room = room;
+    return 1;
 }
 
 static void drop_body(http *self, request *r, int status) {
     r->too_large = status;
-    atomic_fetch_sub(&self->body_memory, r->room);
+    atomic_fetch_sub(&self->held, r->room);
     free(r->body);
     r->body = NULL;
     r->size = r->room = 0;
@@ -402,7 +417,8 @@ static enum MHD_Result handle(void *context, struct MHD_Connection *connection, 
         if (r->submitted)
             return MHD_YES; /* and look at it no more: the engine may be answering, and this is called again then */
     }
-    set_deadline(self, r->connection, self->limits->write_timeout_ms + (double)r->answer.size / self->limits->min_rate);
+    const double allowed = self->limits->write_timeout_ms + (double)r->answer.size / self->limits->min_rate;
+    set_deadline(self, r->connection, allowed, false);
     return send_answer(self, r, method, version);
 }
 
@@ -422,8 +438,21 @@ static int is_abandoned(job *work) {
     return got == 0 || (got < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR);
 }
 
+/* Answers may be larger than their requests by far, and clients that read slowly keep them in memory. */
+static void refuse_result(job *work) {
+    free(work->result.body);
+    work->result.status = 503;
+    work->result.body = detail_body("the server is busy: too many large answers", &work->result.size);
+    work->result.retry_after = 1;
+}
+
 static void take_result(job *work) {
     request *r = work->user;
+    http *self = r->http;
+    if (hold(self, work->result.size))
+        r->answer_room = work->result.size;
+    else
+        refuse_result(work);
     request_answer(r, work->result.status, json, work->result.body, work->result.size);
     r->answer.retry_after = work->result.retry_after;
     MHD_resume_connection(r->connection);
@@ -436,7 +465,7 @@ void request_submit(request *r) {
     r->work.is_abandoned = is_abandoned;
     /* Suspended first: the answer may be there before this function returns. */
     r->submitted = 1;
-    set_deadline(self, r->connection, -1);
+    set_deadline(self, r->connection, -1, false);
     MHD_suspend_connection(r->connection);
     if (engine_submit(self->engine, &r->work) == 0)
         return;
@@ -459,6 +488,29 @@ static struct MHD_Daemon *start_daemon(http *self, int socket) {
                             MHD_OPTION_NOTIFY_CONNECTION, notice_connection, self, MHD_OPTION_END);
 }
 
+/* Makes ticks of the guard wake the daemon. libmicrohttpd (0.9.75 to 1.0.1 at least) takes 128 events at a time, and
+ * after just as many it waits for a further one before it looks at them: 128 clients that come at once and then wait
+ * for their answers would get none before the idle timeout. Events without a pointer it passes over. Returns 0 or
+ * errno. */
+static int add_ticker(http *self) {
+    const union MHD_DaemonInfo *info = MHD_get_daemon_info(self->daemon, MHD_DAEMON_INFO_EPOLL_FD);
+    struct epoll_event event = {.events = EPOLLIN | EPOLLET, .data.ptr = NULL};
+    if (info != NULL && epoll_ctl(info->epoll_fd, EPOLL_CTL_ADD, self->ticker, &event) == 0)
+        return 0;
+    return errno != 0 ? errno : EIO;
+}
+
+static void free_http(http *self) {
+    if (self->daemon != NULL)
+        MHD_stop_daemon(self->daemon);
+    if (self->quiet_socket >= 0)
+        close(self->quiet_socket);
+    guard_destroy(self->guard);
+    if (self->ticker >= 0)
+        close(self->ticker);
+    free(self);
+}
+
 int http_start(const http_options *options, http **result) {
     *result = NULL;
     http *self = calloc(1, sizeof *self);
@@ -470,20 +522,20 @@ int http_start(const http_options *options, http **result) {
     self->engine = options->engine;
     self->metrics = options->metrics;
     self->quiet_socket = -1;
-    self->guard = guard_create();
-    if (self->guard == NULL) {
-        free(self);
-        return ENOMEM;
-    }
-    *result = self;
     errno = 0;
-    self->daemon = start_daemon(self, options->socket);
+    self->ticker = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    self->guard = self->ticker >= 0 ? guard_create(self->ticker) : NULL;
+    *result = self;
+    self->daemon = self->guard != NULL ? start_daemon(self, options->socket) : NULL;
+    int error = errno != 0 ? errno : EIO;
     if (self->daemon != NULL)
+        error = add_ticker(self);
+    if (error == 0)
         return 0;
-    const int error = errno != 0 ? errno : EIO;
     *result = NULL;
-    guard_destroy(self->guard);
-    free(self);
+    if (self->daemon != NULL)
+        MHD_quiesce_daemon(self->daemon); /* the socket stays the caller's */
+    free_http(self);
     return error;
 }
 
@@ -504,11 +556,6 @@ size_t http_connections(const http *self) {
 }
 
 void http_stop(http *self) {
-    if (self == NULL)
-        return;
-    MHD_stop_daemon(self->daemon);
-    if (self->quiet_socket >= 0)
-        close(self->quiet_socket);
-    guard_destroy(self->guard);
-    free(self);
+    if (self != NULL)
+        free_http(self);
 }

@@ -10,6 +10,8 @@
 
 #include <lensing/version.h>
 
+#include "buffer.h"
+
 enum { BUCKETS = 14, SERIES_LIMIT = 64, STAGES = 6 };
 
 /* Upper ends in seconds, as Prometheus wants them. */
@@ -111,52 +113,51 @@ void metrics_refused(metrics *self) {
 
 /* ---- Text --------------------------------------------------------------------------------------- */
 
-static void describe(FILE *out, const char *name, const char *type, const char *help) {
-    fprintf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+static void describe(text_buffer *out, const char *name, const char *type, const char *help) {
+    text_buffer_format(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
 }
 
-static void write_counter(FILE *out, const char *name, const char *help, uint64_t value) {
+static void write_counter(text_buffer *out, const char *name, const char *help, uint64_t value) {
     describe(out, name, "counter", help);
-    fprintf(out, "%s %llu\n", name, (unsigned long long)value);
+    text_buffer_format(out, "%s %llu\n", name, (unsigned long long)value);
 }
 
-static void write_gauge(FILE *out, const char *name, const char *help, size_t value) {
+static void write_gauge(text_buffer *out, const char *name, const char *help, size_t value) {
     describe(out, name, "gauge", help);
-    fprintf(out, "%s %zu\n", name, value);
+    text_buffer_format(out, "%s %zu\n", name, value);
 }
 
-static void write_stages(FILE *out, const metrics *self) {
+static void write_stages(text_buffer *out, const metrics *self) {
     static const char name[] = "lensing_stage_seconds";
     describe(out, name, "histogram", "Time of the stages of a request.");
     for (int s = 0; s < STAGES; s++) {
         uint64_t sum = 0;
         for (int i = 0; i < BUCKETS; i++) {
             sum += self->stages[s].counts[i];
-            fprintf(out, "%s_bucket{stage=\"%s\",le=\"%g\"} %llu\n", name, stage_names[s], bounds[i],
-                    (unsigned long long)sum);
+            text_buffer_format(out, "%s_bucket{stage=\"%s\",le=\"%g\"} %llu\n", name, stage_names[s], bounds[i],
+                               (unsigned long long)sum);
         }
         sum += self->stages[s].counts[BUCKETS];
-        fprintf(out, "%s_bucket{stage=\"%s\",le=\"+Inf\"} %llu\n", name, stage_names[s], (unsigned long long)sum);
-        fprintf(out, "%s_sum{stage=\"%s\"} %.6f\n", name, stage_names[s], self->stages[s].sum);
-        fprintf(out, "%s_count{stage=\"%s\"} %llu\n", name, stage_names[s], (unsigned long long)sum);
+        text_buffer_format(out, "%s_bucket{stage=\"%s\",le=\"+Inf\"} %llu\n", name, stage_names[s],
+                           (unsigned long long)sum);
+        text_buffer_format(out, "%s_sum{stage=\"%s\"} %.6f\n", name, stage_names[s], self->stages[s].sum);
+        text_buffer_format(out, "%s_count{stage=\"%s\"} %llu\n", name, stage_names[s], (unsigned long long)sum);
     }
 }
 
-static void write_requests(FILE *out, const metrics *self) {
+static void write_requests(text_buffer *out, const metrics *self) {
     describe(out, "lensing_requests_total", "counter", "Answered requests.");
     for (size_t i = 0; i < self->requests_count; i++)
-        fprintf(out, "lensing_requests_total{route=\"%s\",status=\"%d\"} %llu\n", self->requests[i].route,
-                self->requests[i].status, (unsigned long long)self->requests[i].count);
+        text_buffer_format(out, "lensing_requests_total{route=\"%s\",status=\"%d\"} %llu\n", self->requests[i].route,
+                           self->requests[i].status, (unsigned long long)self->requests[i].count);
 }
 
 char *metrics_text(metrics *self, size_t queue_length, size_t connections, size_t *size) {
-    char *text = NULL;
-    FILE *out = open_memstream(&text, size);
-    if (out == NULL)
-        return NULL;
+    text_buffer text = {0}, *out = &text;
     describe(out, "lensing_build_info", "gauge", "Version and kernels.");
     const char *path = lns_cpu_path();
-    fprintf(out, "lensing_build_info{version=\"%s\",cpu_path=\"%s\"} 1\n", lns_version(), path != NULL ? path : "");
+    text_buffer_format(out, "lensing_build_info{version=\"%s\",cpu_path=\"%s\"} 1\n", lns_version(),
+                       path != NULL ? path : "");
     write_gauge(out, "lensing_queue_length", "Requests that wait for the network.", queue_length);
     write_gauge(out, "lensing_connections", "Open connections.", connections);
     pthread_mutex_lock(&self->lock);
@@ -169,9 +170,8 @@ char *metrics_text(metrics *self, size_t queue_length, size_t connections, size_
     write_counter(out, "lensing_late_total", "Requests refused because they had waited too long.", self->late);
     write_counter(out, "lensing_refused_total", "Requests refused because the queue was full.", self->refused);
     pthread_mutex_unlock(&self->lock);
-    if (fclose(out) != 0) {
-        free(text);
-        return NULL;
-    }
-    return text;
+    if (text.failed)
+        text_buffer_free(&text);
+    *size = text.size;
+    return text.data;
 }

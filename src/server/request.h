@@ -58,6 +58,7 @@ struct request {
     int has_length;
     unsigned char *body;
     size_t size, room;
+    size_t answer_room; /* bytes of the answer that are counted as held */
     size_t received; /* bytes of the body that came, also those not kept */
     double body_started; /* clock_ms() */
     int too_large;       /* status to refuse the body with, or 0 */

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
@@ -196,6 +197,16 @@ static void close_inherited(void) {
         close(fd);
 }
 
+/* The usual limit of 1024 descriptors has no room for as many connections and a few descriptors more. */
+static void allow_descriptors(unsigned connections) {
+    const rlim_t wanted = (rlim_t)connections + 64;
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= wanted)
+        return;
+    limit.rlim_cur = wanted < limit.rlim_max ? wanted : limit.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &limit); /* without it, clients wait when descriptors run out */
+}
+
 /* ---- Life --------------------------------------------------------------------------------------- */
 
 /* Listens before the model is there: a port in use shows at once, and early requests wait instead of failing. Returns
@@ -286,6 +297,7 @@ static int start(server *s, int *port, char *reason, size_t size) {
 int server_run(const server_options *options) {
     server s = {.options = options};
     close_inherited();
+    allow_descriptors(options->limits.max_connections);
     sigset_t signals;
     sigemptyset(&signals);
     sigaddset(&signals, SIGTERM);

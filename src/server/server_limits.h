@@ -8,7 +8,7 @@
 
 typedef struct server_limits {
     size_t max_body;            /* bytes of a request body */
-    size_t max_body_memory;     /* bytes of all request bodies together */
+    size_t max_body_memory;     /* bytes of all request bodies and answers together */
     uint64_t max_pixels;        /* of a picture */
     unsigned max_connections;
     size_t queue;               /* requests that may wait for the network */

@@ -118,6 +118,9 @@ static lns_status parse(const char *text, size_t size, const char *label, json_o
     const enum json_tokener_error error = json_tokener_get_error(tokener);
     const size_t end = json_tokener_get_parse_end(tokener);
     json_tokener_free(tokener);
+    /* The text begins with a brace, so it is not null: json-c before 0.17 has no other way to say this. */
+    if (error == json_tokener_success && *object == NULL)
+        return lns_fail_memory(size);
     if (error == json_tokener_continue)
         return lns_fail(LNS_ERROR_CORRUPT, "'%s': the JSON text ends too early", label);
     if (error != json_tokener_success)

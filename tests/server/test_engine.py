@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from running import clean_environment, encoded, json_body, message, picture, without_timing
+from running import LONG, clean_environment, encoded, json_body, message, picture, without_timing
 
 PICTURE = encoded(picture())
 HELD = 3  # requests that the threads of the engine hold besides those in the queue
@@ -150,7 +150,7 @@ def mixed_requests(count):
 
 
 def test_concurrent_equals_serial(server):
-    requests = mixed_requests(24)
+    requests = mixed_requests(200 if LONG else 24)
     serial = [server.raw(data) for data in requests]
     assert [answer.status for answer in serial] == [200] * len(requests)
     with ThreadPoolExecutor(16) as pool:

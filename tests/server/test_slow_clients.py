@@ -2,14 +2,14 @@
 """Clients that take their time are closed by a deadline, and others do not wait for them."""
 import re
 import resource
+import select
 import socket
 import threading
 import time
-from pathlib import Path
 
 import pytest
 
-from running import encoded, message, picture
+from running import LONG, STRICT, cpu_seconds, encoded, message, picture, without_timing
 
 SLACK = 4  # seconds that a loaded machine may be late
 MANY = 12
@@ -100,6 +100,41 @@ def test_body_drip(impatient):
     assert len(results) == MANY and all(0.8 < seconds < 1 + SLACK for seconds in results), results
 
 
+HALVES = {
+    "line": b"GET /health HTT",
+    "header": b"GET /health HTTP/1.1\r\nHost: te",
+    "body": message("POST", "/predict_raw", Content_Length=100) + b"half",
+    "chunk": message("POST", "/predict_raw", Transfer_Encoding="chunked") + b"8\r\nhalf",
+}
+
+
+@pytest.mark.parametrize("part", HALVES)
+def test_clients_that_leave_half_way_are_noticed(start, part):
+    """Without a wait for any timeout, also when the end came together with the last bytes; the stop is not held up."""
+    server = start("--idle-timeout", "60", "--header-timeout", "60", "--body-timeout", "60")
+    for _ in range(20):
+        with server.connect() as connection:
+            connection.send(HALVES[part])
+    began = time.monotonic()
+    server.wait_for_metric("lensing_connections", 1)
+    assert time.monotonic() - began < SLACK
+    for _ in range(20):
+        with server.connect() as connection:
+            connection.send(HALVES[part])
+    began = time.monotonic()
+    assert server.stop() == 0 and time.monotonic() - began < SLACK
+
+
+def test_client_that_closes_its_side_is_answered(server):
+    """Nothing more will be sent, but the request is whole. (While the engine works, such a client counts as gone.)"""
+    bad = message("POST", "/predict", b"a" * 100_000, Content_Type="application/json")
+    for data, status in [(message("GET", "/info"), 200), (bad, 400)]:
+        with server.connect() as connection:
+            connection.send(data)
+            connection.socket.shutdown(socket.SHUT_WR)
+            assert connection.answer().status == status
+
+
 def test_chunk_drip(impatient):
     begin = message("POST", "/predict_raw", Transfer_Encoding="chunked")
     assert drip(impatient, begin, [b"1\r\na\r\n"] * 1000, 0.1) < 1 + SLACK
@@ -145,6 +180,24 @@ def test_slow_reader(start):
     server.wait_for_metric("lensing_connections", 1)
 
 
+def test_answers_that_nobody_reads_are_bounded(start):
+    """Large answers count like bodies: with too many, further ones are refused until a client has read or gone."""
+    server = start("--max-body-memory", "10", "--idle-timeout", "60")
+    request = message("POST", LARGE, encoded(picture()))
+    full = without_timing(server.raw(request).body)
+    assert len(full) > 5 << 20  # two do not fit
+    with server.connect() as connection:
+        connection.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        connection.send(request)
+        assert connection.more() and connection.buffer.startswith(b"HTTP/1.1 200 ")
+        refused = server.raw(request)
+        assert refused.status == 503 and "too many large answers" in refused.json["detail"], refused
+        assert refused.headers["retry-after"] == "1"
+        assert server.post("/predict_raw?max_keypoints=10", encoded(picture())).status == 200
+    server.wait_for_metric("lensing_connections", 1)
+    assert (without_timing(server.raw(request).body) == full) is True  # megabytes, not to be shown
+
+
 def test_idle_connections_close(start):
     server = start("--idle-timeout", "1")
     with server.connect() as connection:
@@ -174,9 +227,67 @@ def test_connection_limit(start):
     server.wait_for_metric("lensing_connections", 1)
 
 
-def cpu_seconds(pid):
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / 100
+def fill(server, count):
+    """Connections that are answered, as many as the server takes, and the others that wait."""
+    connections = [server.connect(60) for _ in range(count)]
+    for connection in connections:
+        connection.send(message("GET", "/health"))
+    poll, readable = select.poll(), set()
+    for connection in connections:
+        poll.register(connection.socket, select.POLLIN)
+    while len(readable) < count and (events := poll.poll(2000)):
+        for descriptor, _ in events:
+            poll.unregister(descriptor)
+            readable.add(descriptor)
+    taken = [c for c in connections if c.socket.fileno() in readable]
+    for connection in taken:
+        assert connection.answer().status == 200
+    return taken, [c for c in connections if c.socket.fileno() not in readable]
+
+
+def check_full(server, taken, waiting):
+    """While nobody is taken the server does not spin; when the others leave, those that waited are answered at once."""
+    before = cpu_seconds(server.pid)
+    time.sleep(1)
+    assert cpu_seconds(server.pid) - before < 0.3
+    for connection in taken:
+        connection.close()
+    began = time.monotonic()
+    assert waiting[0].answer().status == 200
+    seconds = time.monotonic() - began
+    print(f"{len(taken)} taken, {len(waiting)} waited; the first was answered {seconds * 1e3:.1f} ms after the others left")
+    assert seconds < (0.1 if STRICT else SLACK)
+    for connection in waiting[1:]:
+        assert connection.answer().status == 200
+    for connection in waiting:
+        connection.close()
+    server.wait_for_metric("lensing_connections", 1)
+
+
+def allow_descriptors(soft, hard):
+    return lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_default_connection_limit(start):
+    """1,024 connections are served also where a process may have 1,024 descriptors unless it asks for more."""
+    here = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if here[1] < 1500:
+        pytest.skip(f"no more than {here[1]} descriptors here")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (1500, here[1]))
+    try:
+        server = start("--header-timeout", "60", "--idle-timeout", "60", preexec_fn=allow_descriptors(1024, 1500))
+        taken, waiting = fill(server, 1034)
+        assert len(taken) == 1024
+        check_full(server, taken, waiting)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, here)
+
+
+def test_few_descriptors(start):
+    server = start("--header-timeout", "60", "--idle-timeout", "60", preexec_fn=allow_descriptors(256, 256))
+    taken, waiting = fill(server, 300)
+    assert 230 < len(taken) < 256
+    check_full(server, taken, waiting)
 
 
 def test_no_descriptors_left(start):
@@ -198,7 +309,8 @@ def test_clients_that_leave(start, sanitized):
     server = start("--idle-timeout", "1")
     data = message("POST", "/predict_raw", encoded(picture()))
     large = message("POST", LARGE, encoded(picture(1, 32, 24)))
-    for i in range(60):
+    count = 3000 if LONG else 60
+    for i in range(count):
         with server.connect() as connection:
             if i % 3 == 0:
                 connection.send(data[:-100])
@@ -208,13 +320,14 @@ def test_clients_that_leave(start, sanitized):
                 connection.send(large)
                 if i % 2:
                     connection.more()
-        if i == 30:
+        if i == count // 2:
             server.wait_for_metric("lensing_connections", 1)
             server.wait_for_metric("lensing_queue_length", 0)
             before = server.rss(), server.threads()
     server.wait_for_metric("lensing_connections", 1)
     assert server.get("/health").status == 200
     assert server.threads() == before[1]
+    print(f"\n{count} clients left, memory {before[0]} kB at half, {server.rss()} kB at the end")
     # Ten large answers and as many bodies of megabytes would be far more than the heaps of three workers keep.
     assert sanitized or server.rss() < before[0] + 65536
     assert re.search("Traceback|inference failed", server.log()) is None

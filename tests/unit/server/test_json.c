@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "../../../src/server/clock.h"
 #include "../../../src/server/json_reader.h"
 #include "cases.h"
 
@@ -116,11 +117,36 @@ static void test_long_strings(void **state) {
     }
 }
 
+/* A photo of 20 MB: no more than a look for the end of its string. */
+static void test_large_string(void **state) {
+    (void)state;
+    const size_t size = 27000000;
+    static const char begin[] = "{\"image\":\"", end[] = "\",\"max_keypoints\":5}";
+    char *body = malloc(size);
+    assert_non_null(body);
+    double best = 1e9;
+    for (int run = 0; run < 5; run++) {
+        memset(body, 'A', size);
+        memcpy(body, begin, sizeof begin - 1);
+        memcpy(body + size - (sizeof end - 1), end, sizeof end - 1);
+        json_document document;
+        const double start = clock_ms();
+        assert_int_equal(json_document_read(&document, body, size), JSON_READ);
+        const double spent = clock_ms() - start;
+        best = spent < best ? spent : best;
+        assert_int_equal(json_find(&document, document.nodes, "image")->size, size - sizeof begin - sizeof end + 2);
+        json_document_free(&document);
+    }
+    print_message("27 MB of JSON in %.2f ms\n", best);
+    assert_true(best < (getenv("LENSING_STRICT") != NULL ? 10 : 2000)); /* a sanitizer takes its time */
+    free(body);
+}
+
 int main(int argument_count, char **arguments) {
     cases_path = argument_count > 1 ? arguments[1] : "json_cases.txt";
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_cases), cmocka_unit_test(test_depth),        cmocka_unit_test(test_number_of_values),
-        cmocka_unit_test(test_find),  cmocka_unit_test(test_long_strings),
+        cmocka_unit_test(test_find),  cmocka_unit_test(test_long_strings), cmocka_unit_test(test_large_string),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

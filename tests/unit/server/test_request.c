@@ -118,6 +118,32 @@ static void test_what_json_cannot_show(void **state) {
         "\"x\":[\"-Infinity\",\"\\udc00\"]}}]}");
 }
 
+/* A wrong body of 1 MB, as an array and as an object without an image: the answer is short, and JSON. */
+static void test_large_input_is_not_shown(void **state) {
+    (void)state;
+    const size_t size = 1 << 20;
+    static const char *const begins[] = {"[\"", "{\"x\":\""}, *const ends[] = {"\"]", "\"}"};
+    char *content = malloc(size);
+    assert_non_null(content);
+    for (size_t i = 0; i < 2; i++) {
+        memset(content, 'a', size);
+        memcpy(content, begins[i], strlen(begins[i]));
+        memcpy(content + size - 2, ends[i], 2);
+        text_buffer text = {0};
+        assert_int_equal(answer("body", content, size, &text), 400);
+        assert_in_range(text.size, 100, 400);
+        json_document document;
+        assert_int_equal(json_document_read(&document, text.data, text.size), JSON_READ);
+        const json_node *errors = json_find(&document, document.nodes, "detail");
+        const json_node *input = json_find(&document, errors + 1, "input");
+        assert_int_equal(input->kind, JSON_STRING);
+        assert_memory_equal(input->text, "(about 1048", 11);
+        json_document_free(&document);
+        text_buffer_free(&text);
+    }
+    free(content);
+}
+
 static void test_other_content(void **state) {
     (void)state;
     char body[] = "{\"image\":\"a\"}";
@@ -209,9 +235,13 @@ static void test_error_texts(void **state) {
 int main(int argument_count, char **arguments) {
     cases_path = argument_count > 1 ? arguments[1] : "request_cases.txt";
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_cases),         cmocka_unit_test(test_what_json_cannot_show),
-        cmocka_unit_test(test_other_content), cmocka_unit_test(test_long_integers),
-        cmocka_unit_test(test_content_types), cmocka_unit_test(test_error_texts),
+        cmocka_unit_test(test_cases),
+        cmocka_unit_test(test_what_json_cannot_show),
+        cmocka_unit_test(test_other_content),
+        cmocka_unit_test(test_long_integers),
+        cmocka_unit_test(test_content_types),
+        cmocka_unit_test(test_error_texts),
+        cmocka_unit_test(test_large_input_is_not_shown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
