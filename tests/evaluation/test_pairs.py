@@ -59,3 +59,10 @@ def test_hpatches_homographies_are_scaled_to_the_frame(tmp_path):
     assert pair.group == "hpatches viewpoint"
     assert np.allclose(pair.homography, [[1, 0, 16], [0, 1, 0], [0, 0, 1]])
     assert np.array_equal(pair.first[:, 8:608], pair.second[:, 24:624])
+
+
+def test_scaling_moves_edges_to_edges():
+    """The left edge is at -0.5 whatever the size, the right one at size - 0.5."""
+    homography = pairs.scaling((320, 200), (640, 500))
+    edges = metrics.warp_points(homography, np.array([[-0.5, -0.5], [319.5, 199.5]]))
+    assert np.allclose(edges, [[-0.5, -0.5], [639.5, 499.5]])
