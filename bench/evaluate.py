@@ -42,7 +42,7 @@ def read_arguments():
     parser.add_argument("--opencv", default="", metavar="NAMES", help="of sift, orb, akaze, with commas")
     parser.add_argument("--reference", metavar="NAME", help="print ratios to this contender")
     parser.add_argument("--threads", type=int, default=0)
-    parser.add_argument("--quick", action="store_true", help="HPatches and 24 synthetic pairs")
+    parser.add_argument("--quick", action="store_true", help="HPatches and 18 synthetic pairs")
     parser.add_argument("--json", type=pathlib.Path, metavar="FILE")
     parser.add_argument("--merge", type=pathlib.Path, action="append", default=[], metavar="FILE")
     arguments = parser.parse_args()

@@ -114,7 +114,7 @@ def synthetic_pair(random, path, level_name):
     return metrics.Pair(path.stem, level_name, resized(photo), change_light(random, view, level), homography)
 
 
-def synthetic_pairs(folder, per_level=6, every=1, seed=20261130):
+def synthetic_pairs(folder, per_level=8, every=1, seed=20261130):
     """`per_level` pairs of each level from every `every`-th photo. A pair depends on photo, level and seed alone."""
     pairs = []
     for index, path in enumerate(photo_files(folder)):
