@@ -18,7 +18,7 @@ def test_gather_averages_detections_in_the_picture():
     """Two places in 40 warped copies, with noise of half a pixel: one seen in all, the other in every second one."""
     random = np.random.default_rng(1)
     crop = np.zeros((240, 320), np.uint8)
-    true = np.array([[100.3, 80.6], [200.8, 150.2]])
+    true = np.array([[100.45, 80.55], [200.5, 150.45]])
     copies = adaptation.warped_copies(random, crop, 40)
     detections = []
     for index, (_, homography) in enumerate(copies):
