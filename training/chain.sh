@@ -35,7 +35,7 @@ relabel() {
 [ -e "$folder/crops.npy" ] || run crops.py
 [ -e "$folder/labels_corners.npz" ] || run label_corners.py
 
-stage stage1 labels_corners.npz --steps 9000 --rate 2e-3 --softness 0.7 --seed 11
+stage stage1 labels_corners.npz --steps 7000 --rate 2e-3 --softness 0.7 --seed 11
 relabel stage1
 stage stage2 labels_stage1.npz --from "$folder/stage1/weights.safetensors" --steps 13000 --rate 1e-3 --seed 12
 relabel stage2
