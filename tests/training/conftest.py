@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The modules of training/ import one another by name, as scripts in one folder do."""
 import sys
+from pathlib import Path
 
-from conftest import ROOT
-
-sys.path.insert(0, str(ROOT / "training"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "training"))
