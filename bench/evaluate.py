@@ -5,14 +5,14 @@
                              [--reference NAME] [--quick] [--json FILE] [--merge FILE ...]
 
 FOLDER/photos holds photos and HPatches sequences (hpatches_SEQUENCE_N.ppm, hpatches_SEQUENCE_H_1_N.txt). Pairs are the
-first picture of each sequence with the others, and synthetic views of every photo, easy, medium and hard. All contenders
-get the same pictures of 480 x 640, and keep their best 500 points; SuperPoint with suppression radius 4 and threshold
-0.005. Matches are mutual nearest neighbours, homographies OpenCV's RANSAC at 3 pixels.
+first picture of each sequence with the others, and synthetic views of every photo, easy, medium and hard. All
+contenders get the same pictures of 480 x 640, and keep their best 500 points; SuperPoint with suppression radius 4 and
+threshold 0.005. Matches are mutual nearest neighbours, homographies OpenCV's RANSAC at 3 pixels.
 
 Prints a table of means with 95 % bootstrap intervals over pairs, for the HPatches pairs, each level, and all synthetic
-pairs, and the ratios to the reference, pair by pair. For weights it also counts the keypoints above the threshold in the
-photos, and in empty pictures. --json keeps every single value; --merge adds the contenders of such a file to the tables
-without running them again. --quick takes a few of the pairs."""
+pairs, and the ratios to the reference, pair by pair. For weights it also counts the keypoints above the threshold in
+the photos, and in empty pictures. --json keeps every single value; --merge adds the contenders of such a file to the
+tables without running them again. --quick takes a few of the pairs."""
 import argparse
 import json
 import math
@@ -166,8 +166,8 @@ def report_counts(result, reference):
                        f"{ratios.min():.2f}-{ratios.max():.2f}"
         rows.append([name, f"{np.mean(counts['photos']):.0f}", relative, str(max(counts["empty"]))])
     if rows:
-        table("Keypoints above 0.005", ["", "mean of photos", f"to {reference}: all, least-most", "most of empty pictures"],
-              rows)
+        header = ["", "mean of photos", f"to {reference}: all, least-most", "most of empty pictures"]
+        table("Keypoints above 0.005", header, rows)
 
 
 def main():

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Homographic adaptation: keypoints of a picture as the places that a detector finds again in many warped copies of it.
 
-Detections keep their fractions of a pixel all the way: each is mapped back into the picture as a point, and a keypoint is
-the weighted mean of the detections around a peak of their density. Averaging n detections divides the noise of their
+Detections keep their fractions of a pixel all the way: each is mapped back into the picture as a point, and a keypoint
+is the weighted mean of the detections around a peak of their density. Averaging n detections divides the noise of their
 positions by the root of n; averaging warped score maps instead, as in the SuperPoint paper, blurs them by the
 interpolation and rounds to whole pixels."""
 import cv2
@@ -42,8 +42,8 @@ def splat(shape, points, weights):
 def gather(crop, copies, detections):
     """Keypoints (n, 3) float32: x, y, confidence. @param detections (points, weights 0..1) for each copy.
 
-    The confidence is the mean weight of the detections at a place over the copies that show it: with weights of 1 the share
-    of copies in which it was found."""
+    The confidence is the mean weight of the detections at a place over the copies that show it: with weights of 1 the
+    share of copies in which it was found."""
     height, width = crop.shape
     total = np.zeros((3, height, width), np.float32)
     views = np.zeros((height, width), np.float32)

@@ -11,7 +11,7 @@ folder=$1
 code=$(cd "$(dirname "$0")" && pwd)
 python=${PYTHON:-python3}
 
-# Large blocks are kept and reused instead of being given back to the system after every step, and waiting threads sleep.
+# Large blocks are kept for reuse instead of being given back to the system after every step; waiting threads sleep.
 export MALLOC_MMAP_THRESHOLD_=8589934592 MALLOC_TRIM_THRESHOLD_=17179869184 MALLOC_TOP_PAD_=67108864
 export OMP_WAIT_POLICY=passive
 
@@ -28,7 +28,8 @@ stage() {
 # relabel NAME: labels by the network of a stage
 relabel() {
     local labels=labels_$1.npz
-    [ -e "$folder/$labels" ] || run label_network.py --weights "$folder/$1/weights.safetensors" --output "$folder/$labels"
+    [ -e "$folder/$labels" ] ||
+        run label_network.py --weights "$folder/$1/weights.safetensors" --output "$folder/$labels"
 }
 
 [ -d "$folder/photos" ] || run photos.py

@@ -4,8 +4,8 @@
     python training/crops.py FOLDER [--procedural N]
 
 Reads FOLDER/photos, writes FOLDER/crops.npy: (n, 240, 320) uint8. Large photos give more crops than small ones; parts
-without detail are left out. Gray is a random mixture of the three channels for each crop, since the network of Lensing is
-given the red one and other programs feed it luminance."""
+without detail are left out. Gray is a random mixture of the three channels for each crop, since the network of Lensing
+is given the red one and other programs feed it luminance."""
 import argparse
 import pathlib
 

@@ -3,9 +3,10 @@
 
     python training/export.py weights.safetensors OUTPUT.safetensors [--quieter X]
 
-Batch normalisation is folded into the convolutions; what remains are the 24 float32 tensors of SuperPoint under the names
-that Lensing and Hugging Face's transformers know. --quieter adds X to the logit of "no keypoint here": all scores fall, by
-a factor of up to exp(X), and the number of keypoints above a threshold with them, while their order hardly changes."""
+Batch normalisation is folded into the convolutions; what remains are the 24 float32 tensors of SuperPoint under the
+names that Lensing and Hugging Face's transformers know. --quieter adds X to the logit of "no keypoint here": all scores
+fall, by a factor of up to exp(X), and the number of keypoints above a threshold with them, while their order hardly
+changes."""
 import argparse
 import pathlib
 

@@ -31,8 +31,9 @@ def random_view(random, source, target, max_angle, scale, perspective, centre=No
     """A view of size `target` = (width, height) of a picture of size `source`.
 
     A box of the target's size, shrunk by a scale drawn log-uniformly from `scale` = (low, high), is turned by up to
-    `max_angle`, its corners are moved by up to the share `perspective` of its sides, and it is put where it fits best into
-    the source, or with its middle at `centre`. Returns the homography source -> target and the middle of the box."""
+    `max_angle`, its corners are moved by up to the share `perspective` of its sides, and it is put where it fits best
+    into the source, or with its middle at `centre`. Returns the homography source -> target and the middle of the
+    box."""
     size = np.array(source, np.float64)
     for _ in range(12):
         zoom = np.exp(random.uniform(*np.log(scale)))

@@ -3,8 +3,8 @@
 
     python training/label_network.py FOLDER --weights FILE --output FILE [--warps N] [--minutes M]
 
-FILE of --weights is the weights.safetensors of a stage. Every 200 crops the labels so far are kept beside the output, and
-the same command goes on from them."""
+FILE of --weights is the weights.safetensors of a stage. Every 200 crops the labels so far are kept beside the output,
+and the same command goes on from them."""
 import argparse
 import math
 import pathlib
@@ -45,8 +45,8 @@ def scores(network, pictures):
 def peaks(maps):
     """Maxima of score maps: [(points (k, 2), weights (k))].
 
-    The position is the mean of the pixels around the maximum, weighted with their scores: the network was taught to share
-    a point's probability among them according to where between them it lies. The weight is their sum."""
+    The position is the mean of the pixels around the maximum, weighted with their scores: the network was taught to
+    share a point's probability among them according to where between them it lies. The weight is their sum."""
     window, width = 2 * adaptation.DISTANCE + 1, maps.shape[2]
     highest = functional.max_pool2d(maps[:, None], window, 1, adaptation.DISTANCE)[:, 0]
     maxima = (maps == highest) & (maps > LEAST_SCORE)
@@ -86,7 +86,7 @@ def main():
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("--weights", type=pathlib.Path, required=True)
     parser.add_argument("--output", type=pathlib.Path, required=True)
-    parser.add_argument("--warps", type=int, default=16)
+    parser.add_argument("--warps", type=int, default=12)
     parser.add_argument("--minutes", type=float, default=math.inf, help="stop after this long, to be continued")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--seed", type=int, default=4)

@@ -19,8 +19,8 @@ def load(path):
     """[(points (n, 2), weights (n))] for each crop.
 
     Weights say how much of the detector's probability a point deserves. They grow with the confidence up to 1; the same
-    confidence weighs the same in all crops, so that a picture with little in it keeps few points. Being unsure thus lowers
-    scores instead of making labels wrong, and scores learn to rank points by how well they are found again."""
+    confidence weighs the same in all crops, so that a picture with little in it keeps few points. Being unsure thus
+    lowers scores instead of making labels wrong, and scores learn to rank points by how well they are found again."""
     with np.load(path) as file:
         points, starts = file["points"], file["starts"]
     ranked = np.sort(points[:, 2])[::-1]

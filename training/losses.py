@@ -10,7 +10,7 @@ NEIGHBOURHOOD = 8.0  # pixels: closer places of one picture are neither right no
 
 
 def cell_targets(targets):
-    """(n, 65, h / 8, w / 8) probabilities from a map (n, h, w): the pixels of each cell, and what is left for "none"."""
+    """(n, 65, h / 8, w / 8) probabilities from a map (n, h, w): a cell's pixels, and what is left for "none"."""
     cells = functional.pixel_unshuffle(targets[:, None], CELL)
     total = cells.sum(1, keepdim=True)
     return torch.cat([cells / total.clamp(min=1), (1 - total).clamp(min=0)], 1)
@@ -23,7 +23,7 @@ def detector_loss(logits, targets, valid):
 
 
 def detector_hits(logits, targets, valid):
-    """Of cells that hold a point with most of their probability: the share whose best pixel is the point's or next to it."""
+    """Of cells that most likely hold a point: the share whose best pixel is the point's or next to it."""
     found = logits[:, :-1].argmax(1)
     cells = functional.pixel_unshuffle(targets[:, None], CELL)
     wanted = cells.argmax(1)

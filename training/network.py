@@ -2,8 +2,8 @@
 """The SuperPoint network in PyTorch, with batch normalisation for training.
 
 Convolutions bear the names of the tensors in a weights file of Lensing. While training, a batch normalisation stands
-between each 3x3 convolution and its ReLU; fold() multiplies it into the convolution, which is exact, so that the file has
-the 24 tensors of SuperPoint and nothing else."""
+between each 3x3 convolution and its ReLU; fold() multiplies it into the convolution, which is exact, so that the file
+has the 24 tensors of SuperPoint and nothing else."""
 import torch
 from torch import nn
 from torch.nn import functional

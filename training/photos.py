@@ -3,14 +3,13 @@
 
     python training/photos.py FOLDER
 
-Downloads the Debian packages of the list with apt-get (of Debian 12, where the list was made), takes the listed files out
-and checks each one's SHA-256. Nothing is installed, and no rights are needed. Photos become FOLDER/photos/NUMBER.EXT,
-numbered by their row in the list.
+Downloads the Debian packages of the list with apt-get (of Debian 12, where the list was made), takes the listed files
+out and checks each one's SHA-256. Nothing is installed, and no rights are needed. Photos become
+FOLDER/photos/NUMBER.EXT, numbered by their row in the list.
 
 photos.tsv names package, file, checksum, licence, author and source of every photo, as its package's copyright file (or
-the README beside it, for python3-sklearn) gives them for that file; only CC0, public domain and CC-BY are in it. A colon in
-the name of a file separates a Qt resource file of the package from the name inside it.
-"""
+the README beside it, for python3-sklearn) gives them for that file; only CC0, public domain and CC-BY are in it. A
+colon in the name of a file separates a Qt resource file of the package from the name inside it. """
 import argparse
 import csv
 import hashlib

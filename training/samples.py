@@ -35,9 +35,9 @@ class Options:
 def target_map(points, weights, width, height, softness):
     """The share of its cell's probability that each pixel should get, (height, width) float32.
 
-    A point's weight is spread over the pixels around it by a Gaussian about its true place, fractions included. What lies
-    across the border of a cell goes to the next cell, so a point between two cells is expected of both in part, where a
-    hard label would call one of two nearly equal answers wrong."""
+    A point's weight is spread over the pixels around it by a Gaussian about its true place, fractions included. What
+    lies across the border of a cell goes to the next cell, so a point between two cells is expected of both in part,
+    where a hard label would call one of two nearly equal answers wrong."""
     reach = 2
     padded = np.zeros((height + 2 * reach, width + 2 * reach), np.float32)
     steps = np.arange(-reach, reach + 1)

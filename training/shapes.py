@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pictures of simple shapes whose corners are known exactly.
 
-Shapes are drawn at OVERSAMPLING times the size, without smoothing, and reduced by averaging, so that edges lie where the
-geometry says to a fraction of a pixel. Later shapes hide earlier ones; hidden corners are no corners any more. Discs, noise
-and empty pictures have no corners at all: they teach where to be silent."""
+Shapes are drawn at OVERSAMPLING times the size, without smoothing, and reduced by averaging, so that edges lie where
+the geometry says to a fraction of a pixel. Later shapes hide earlier ones; hidden corners are no corners any more.
+Discs, noise and empty pictures have no corners at all: they teach where to be silent."""
 import cv2
 import numpy as np
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Procedural pictures with detail like that of photos and of things made by people: dead leaves, writing, bricks, clouds.
+"""Procedural pictures with detail like that of photos and of things made by people: dead leaves, writing, bricks,
+clouds.
 
 They stand beside the photos, and their keypoints are found in the same way. Pictures are (height, width) uint8."""
 import string
@@ -14,7 +15,7 @@ FONTS = (cv2.FONT_HERSHEY_SIMPLEX, cv2.FONT_HERSHEY_PLAIN, cv2.FONT_HERSHEY_DUPL
 
 
 def clouds(random, height, width):
-    """Noise of all scales, each half as wide as the last and weaker by a random factor; mean 0, deviation 1, float32."""
+    """Noise of all scales, each half as wide as the last and weaker; mean 0, deviation 1, float32."""
     total = np.zeros((height, width), np.float32)
     weight, fading, size = 1.0, random.uniform(0.4, 0.9), int(random.integers(2, 5))
     while size < max(height, width):
@@ -40,7 +41,7 @@ def leaf_outline(random, radius):
 
 
 def dead_leaves(random, height, width, photos):
-    """Shapes of all sizes over one another, plain, shaded, or cut out of a photo: edges and occlusion as in the world."""
+    """Shapes of all sizes over one another, plain, shaded, or cut out of a photo: edges and occlusion."""
     image = np.full((height, width), random.integers(0, 256), np.uint8)
     for _ in range(int(random.integers(120, 400))):
         radius = min(90.0, random.uniform(2.8, 5.6) / (random.random() ** 0.55 + 1e-3))  # many small, few large

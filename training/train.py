@@ -6,13 +6,13 @@
 Reads FOLDER/crops.npy and the labels, and writes into FOLDER2:
     checkpoint.pt         everything, every few minutes; the same command goes on from it
     log.txt               a line every 50 steps
-    weights.safetensors   the network with its batch normalisation, averaged over the last steps; the next stage takes it
-                          with --from, label_network.py makes labels with it, export.py folds it
+    weights.safetensors   the network with its batch normalisation, averaged over the last steps; the next stage
+                          takes it with --from, label_network.py makes labels with it, export.py folds it
     done                  when all steps are made
 
 The learning rate rises over the first steps and falls along a cosine to zero at the last one, so the number of steps is
-part of the recipe; --minutes only ends a run early, to be continued. On the CPU, bfloat16 and channels-last layout are 2 to
-3 times as fast as float32."""
+part of the recipe; --minutes only ends a run early, to be continued. The
+arithmetic is bfloat16 where PyTorch's autocast allows it, in channels-last layout."""
 import argparse
 import dataclasses
 import math

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is evaluated: SuperPoint weights, run by the program `lensing`, and OpenCV's detectors.
 
-Each takes a list of pictures (height, width) uint8 and returns a list of metrics.Features, with at most `limit` points."""
+Each takes a list of pictures (height, width) uint8 and returns a list of metrics.Features, with at most `limit`
+points."""
 import json
 import pathlib
 import subprocess

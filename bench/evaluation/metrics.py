@@ -35,9 +35,9 @@ def in_picture(points, width, height):
 def detection(first, second, homography, width, height):
     """Repeatability and localisation error of points.
 
-    Only points whose place lies in both pictures count. Repeatability is the share of them, from both pictures, that have
-    a point of the other picture within REACH; the localisation error is the mean distance of those to the nearest one, in
-    pixels of the second picture. NaN: nothing to judge by."""
+    Only points whose place lies in both pictures count. Repeatability is the share of them, from both pictures, that
+    have a point of the other picture within REACH; the localisation error is the mean distance of those to the nearest
+    one, in pixels of the second picture. NaN: nothing to judge by."""
     moved = warp_points(homography, first)
     seen_first = moved[in_picture(moved, width, height)]
     back = warp_points(np.linalg.inv(homography), second)

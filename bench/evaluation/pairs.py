@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pairs of pictures with true homographies: HPatches sequences, and views made of single photos.
 
-All pictures are 480 x 640 and hold what Lensing gives its network: the red channel, resized by Pillow's bilinear filter."""
+All pictures are 480 x 640 and hold what Lensing gives its network: the red channel, resized by Pillow's bilinear
+filter."""
 from typing import NamedTuple
 
 import cv2
@@ -53,7 +54,7 @@ def scaling(from_size, to_size):
 
 
 def hpatches_pairs(folder):
-    """The first picture of every sequence with each other one. Their sides need not be 4:3; Lensing squeezes them too."""
+    """The first picture of every sequence with each other one. Sides that are not 4:3 are squeezed, as by Lensing."""
     pairs = []
     for path in sorted(folder.glob("hpatches_*_H_1_*.txt")):
         sequence, _, number = path.stem.partition("_H_1_")
