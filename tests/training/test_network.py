@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The network that is trained, with batch normalisation in PyTorch, against Lensing with the exported file."""
+import subprocess
+
+import numpy as np
+import pytest
+from PIL import Image
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed", exc_type=ImportError)
+
+import network  # noqa: E402
+from golden import synthetic  # noqa: E402
+
+HEIGHT, WIDTH, BORDER = 480, 640, 4
+
+
+@pytest.fixture(scope="module")
+def trained():
+    """A network in which every normalisation does something, as after training; with keypoints to find."""
+    torch.manual_seed(5)
+    model = network.SuperPoint()
+    for norm in model.norms.values():
+        torch.nn.init.uniform_(norm.weight, 0.5, 1.5)
+        torch.nn.init.uniform_(norm.bias, -0.3, 0.3)
+        torch.nn.init.uniform_(norm.running_mean, -0.3, 0.3)
+        torch.nn.init.uniform_(norm.running_var, 0.5, 2.0)
+    return model.eval()
+
+
+@pytest.fixture(scope="module")
+def picture():
+    return np.random.default_rng(6).integers(0, 256, (HEIGHT, WIDTH), np.uint8)
+
+
+def suppressed(scores):
+    """Maxima of 9 x 9 pixels away from the border, best first: rows, columns."""
+    highest = torch.nn.functional.max_pool2d(scores[None, None], 9, 1, 4)[0, 0]
+    kept = torch.zeros_like(scores, dtype=torch.bool)
+    inner = slice(BORDER, -BORDER), slice(BORDER, -BORDER)
+    kept[inner] = ((scores == highest) & (scores > 0.005))[inner]
+    rows, columns = torch.nonzero(kept, as_tuple=True)
+    order = torch.argsort(scores[rows, columns], descending=True)
+    return rows[order], columns[order]
+
+
+def test_exported_weights_give_the_same_features(program, trained, picture, tmp_path):
+    tensors = network.fold(trained.state_dict())
+    assert {name: tuple(tensor.shape) for name, tensor in tensors.items()} == \
+        {name: tensor.shape for name, tensor in synthetic.weights().items()}
+    synthetic.write_safetensors(tmp_path / "weights.safetensors",
+                                {name: tensor.numpy() for name, tensor in tensors.items()})
+    Image.fromarray(picture).save(tmp_path / "picture.png")
+    subprocess.run([program, "detect", "--weights", tmp_path / "weights.safetensors", "--max-keypoints", "200",
+                    "--output", tmp_path / "found.npz", tmp_path / "picture.png"], check=True)
+    with torch.no_grad():
+        features = trained.features(torch.from_numpy(picture.astype(np.float32) / 255)[None, None])
+        scores = network.score_map(trained.score_logits(features))[0]
+        rows, columns = (part[:200] for part in suppressed(scores))
+        points = torch.stack([columns, rows], 1).float()
+        descriptors = network.sample_descriptors(trained.descriptors(features), points[None], HEIGHT, WIDTH)[0]
+    with np.load(tmp_path / "found.npz") as found:
+        assert np.array_equal(found["keypoints"], points.numpy())
+        assert np.allclose(found["scores"], scores[rows, columns].numpy(), rtol=1e-3, atol=1e-6)
+        assert (found["descriptors"] * descriptors.numpy()).sum(1).min() > 0.99999
