@@ -44,7 +44,8 @@ def test_full_queue(start):
     refused = [(answer, seconds) for answer, seconds in results if answer.status == 503]
     accepted = [answer for answer, _ in results if answer.status == 200]
     assert len(refused) + len(accepted) == 24
-    assert len(accepted) >= 2 + HELD and len(refused) >= 6, (len(accepted), len(refused))
+    # All may come before a worker has taken the first.
+    assert len(accepted) >= 2 and len(refused) >= 6, (len(accepted), len(refused))
     for answer, _ in refused:
         assert answer.headers["retry-after"] == "1" and "queue is full" in answer.json["detail"]
     assert len({without_timing(answer.body) for answer in accepted}) == 1
