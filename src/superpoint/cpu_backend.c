@@ -125,13 +125,14 @@ lns_status lns_cpu_backend_open(const lns_superpoint_weights *weights, const lns
         return lns_fail_memory(sizeof *cpu);
     pthread_mutex_init(&cpu->lock, NULL);
     cpu->base.operations = &operations;
-    cpu->base.cpu_path = lns_cpu_level_name(level);
     cpu->base.threads = options->threads > 0 ? options->threads : lns_cpu_count();
     if (cpu->base.threads > LNS_THREADS_LIMIT)
         cpu->base.threads = LNS_THREADS_LIMIT;
     status = lns_thread_pool_create(cpu->base.threads, &cpu->pool);
     if (status == LNS_OK)
-        status = lns_network_create(weights, level, cpu->pool, &cpu->network);
+        status = lns_network_create(weights, level, options->precision, cpu->pool, &cpu->network);
+    if (status == LNS_OK)
+        cpu->base.cpu_path = lns_network_kernels(cpu->network);
     if (status != LNS_OK) {
         close_backend(&cpu->base);
         return status;

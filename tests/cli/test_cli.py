@@ -162,6 +162,20 @@ def test_help_states_the_options_that_exist(tool, photo):
     assert plain[0] == given[0] == 0 and without_times(plain[1]) == without_times(given[1])
 
 
+def test_bf16_is_never_replaced_silently(tool, photo):
+    """Either it runs and is near float32, or the error says what is missing."""
+    code, out, err = tool.detect(photo, "--precision", "bf16", env={"LENSING_CPU": "c"})
+    assert (code, out) == (2, b"") and "precision bf16 needs" in one_error(err)
+    code, out, err = tool.detect(photo, "--precision", "bf16")
+    if "avx512_bf16" not in json.loads(tool("info", "--json")[1])["cpu_features"].split():
+        assert (code, out) == (2, b"") and "precision bf16 needs a CPU with AVX512_BF16" in one_error(err)
+        return
+    assert code == 0, err
+    fast, exact = json.loads(out), json.loads(tool.detect(photo)[1])
+    assert fast["keypoints"] != exact["keypoints"] or fast["scores"] != exact["scores"]
+    assert abs(fast["num_keypoints"] - exact["num_keypoints"]) <= 0.1 * exact["num_keypoints"]
+
+
 # ---- Usage errors ----------------------------------------------------------------------------------------------------
 
 USAGE = [
@@ -187,7 +201,7 @@ USAGE = [
     (["detect", "x", "--format", "xml"], "--format: 'xml' is not one of: json, npz, hdf5"),
     (["detect", "x", "--format", "js"], "--format: 'js' is not one of: json, npz, hdf5"),
     (["detect", "x", "--exif", "on"], "--exif: 'on' is not one of: ignore, apply"),
-    (["detect", "x", "--precision", "fp16"], "--precision: 'fp16' is not one of: fp32"),
+    (["detect", "x", "--precision", "fp16"], "--precision: 'fp16' is not one of: fp32, bf16"),
     *(
         (["detect", "x", "--max-keypoints", value], f"--max-keypoints: '{value}' is not a whole number from -1 to 307200")
         for value in ["-2", "307201", "5x", "5.0", "", " 5", "5 ", "1e3", "0x10", "99999999999999999999", "nan"]
