@@ -94,6 +94,27 @@ LNS_API lns_status lns_superpoint_detect_plane(lns_superpoint *model, const lns_
 LNS_API lns_status lns_superpoint_forward(lns_superpoint *model, const uint8_t *frame, float *scores,
                                           float *descriptors);
 
+/** What one step of the network takes: a layer, or layers that are computed together. */
+typedef struct lns_step_time {
+    const char *name; /**< such as "conv2a"; never freed */
+    double ms;        /**< wall-clock time */
+    double gflop;     /**< 10^9 additions and multiplications of the products that the step needs: of Winograd's, where
+                           that is used, and without its transforms */
+} lns_step_time;
+
+/** Most steps that lns_superpoint_profile() tells of. */
+#define LNS_STEPS_LIMIT 12
+
+/** Runs the network with descriptors and measures its steps. @param frame 480 x 640 bytes, row-major. @param steps
+ * receives up to ::LNS_STEPS_LIMIT steps in their order. @param count receives how many. */
+LNS_API lns_status lns_superpoint_profile(lns_superpoint *model, const uint8_t *frame, lns_step_time *steps,
+                                          size_t *count);
+
+/** Measures how fast the model's threads multiply and add in registers alone, with the instructions of its precision
+ * and kernel set, in about a tenth of a second. @param gflops receives 10^9 operations a second: what no step can
+ * exceed. */
+LNS_API lns_status lns_superpoint_peak(lns_superpoint *model, double *gflops);
+
 /** Facts about an open model. The strings are owned by the model. */
 typedef struct lns_superpoint_info {
     const char *backend;    /**< "cpu" */

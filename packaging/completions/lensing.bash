@@ -28,7 +28,7 @@ _lensing() {
             match) options="$shared --ratio --min-similarity" ;;
             fetch) options='--quiet --help' ;;
             info) options='--json --weights --help' ;;
-            bench) options='--json --runs --image --weights --threads --quiet --help' ;;
+            bench) options='--json --layers --runs --image --weights --threads --precision --quiet --help' ;;
             serve) options='--host --port --weights --threads --precision --api-key-file --max-body --max-body-memory
                 --max-pixels --max-connections --queue --queue-timeout --header-timeout --body-timeout --write-timeout
                 --min-rate --idle-timeout --drain-timeout --help' ;;

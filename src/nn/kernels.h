@@ -92,6 +92,10 @@ typedef struct lns_nn_kernels {
     /* Cells first <= c < end, in row-major order; scratch is on the stack. */
     void (*score_head)(const lns_score_head *head, size_t first, size_t end);
     void (*descriptor_head)(const lns_descriptor_head *head, size_t first, size_t end);
+
+    /* The multiply-adds of the matrix products, on registers alone, `rounds` times as many as it has accumulators.
+     * Returns how many additions and multiplications that is. */
+    double (*multiply_in_registers)(size_t rounds);
 } lns_nn_kernels;
 
 /* The table of a level; the level must not be above lns_cpu_best_level(). NULL when there is none for this precision or

@@ -46,4 +46,5 @@ const lns_nn_kernels TABLE = {
     .conv3x3 = conv3x3,
     .score_head = score_head,
     .descriptor_head = descriptor_head,
+    .multiply_in_registers = multiply_in_registers,
 };

@@ -36,6 +36,39 @@ INLINE void multiply(const element *rows, size_t row_stride, const element *pane
     EACH_ROW(STORE_ROW)
 }
 
+/* For multiply_in_registers(), of which a compiler would leave little: hides that a vector keeps its value, so that
+ * products with it are not taken out of loops, and that memory is not read or written elsewhere. */
+#if defined(__x86_64__)
+#define FORGET(x) __asm__ volatile("" : "+v"(x))
+#elif defined(__aarch64__)
+#define FORGET(x) __asm__ volatile("" : "+w"(x))
+#else
+#define FORGET(x) __asm__ volatile("" : "+m"(x))
+#endif
+#define EXPOSE(array) __asm__ volatile("" : : "r"(array) : "memory")
+#define REPEAT(r, c) sum##r##c = multiply_add(x, weight##c, sum##r##c);
+#define REPEAT_ROW(r)                                                                                                  \
+    FORGET(x);                                                                                                         \
+    EACH_COLUMN(REPEAT, r)
+
+static double multiply_in_registers(size_t rounds) {
+    element panel[BLOCK * STEP] __attribute__((aligned(LNS_KERNEL_ALIGNMENT)));
+    float out[ROWS * BLOCK] __attribute__((aligned(LNS_KERNEL_ALIGNMENT)));
+    const size_t out_stride = BLOCK;
+    for (size_t i = 0; i < BLOCK * STEP; i++)
+        panel[i] = to_element(1.0f);
+    EXPOSE(panel);
+    operand x = repeat_elements(panel);
+    EACH_COLUMN(LOAD_WEIGHT, 0)
+    EACH_ROW(CLEAR_ROW)
+    for (size_t i = 0; i < rounds; i++) {
+        EACH_ROW(REPEAT_ROW)
+    }
+    EACH_ROW(STORE_ROW)
+    EXPOSE(out);
+    return 2.0 * STEP * ROWS * BLOCK * (double)rounds;
+}
+
 /* Place of an input and an output of a block in its panel [inputs / STEP][BLOCK][STEP]. */
 INLINE size_t panel_place(size_t input, size_t output) {
     return (input - input % STEP) * BLOCK + output * STEP + input % STEP;

@@ -100,6 +100,22 @@ static lns_status forward(lns_backend *backend, const uint8_t *frame, float *sco
     return LNS_OK;
 }
 
+static lns_status profile(lns_backend *backend, const uint8_t *frame, lns_step_time *steps, size_t *count) {
+    cpu_backend *cpu = (cpu_backend *)backend;
+    lns_network_scratch *scratch;
+    const lns_status status = borrow_scratch(cpu, &scratch);
+    if (status != LNS_OK)
+        return status;
+    *count = lns_network_profile(cpu->network, scratch, frame, steps);
+    return_scratch(cpu, scratch);
+    return LNS_OK;
+}
+
+static lns_status peak(lns_backend *backend, double *gflops) {
+    *gflops = lns_network_peak_gflops(((cpu_backend *)backend)->network);
+    return LNS_OK;
+}
+
 static void close_backend(lns_backend *backend) {
     cpu_backend *cpu = (cpu_backend *)backend;
     for (int i = 0; i < KEPT; i++)
@@ -111,7 +127,7 @@ static void close_backend(lns_backend *backend) {
 }
 
 static const lns_backend_operations operations = {
-    .name = "cpu", .detect = detect, .forward = forward, .close = close_backend};
+    .name = "cpu", .detect = detect, .forward = forward, .profile = profile, .peak = peak, .close = close_backend};
 
 lns_status lns_cpu_backend_open(const lns_superpoint_weights *weights, const lns_superpoint_options *options,
                                 lns_backend **backend) {

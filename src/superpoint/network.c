@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "nn/kernels.h"
@@ -20,11 +21,16 @@ enum { SECOND, BLOCK2A, BLOCK2B, BLOCK3A, BLOCK3B, BLOCK4A, BLOCK4B, HEADS, LAYE
 static const struct {
     int height, width, inputs, outputs, pool;
     int weights; /* index of the weights; HEADS: of the first half */
+    const char *name;
 } plan[LAYERS] = {
-    [SECOND] = {480, 640, 64, 64, 1, LNS_CONV1B},    [BLOCK2A] = {240, 320, 64, 64, 0, LNS_CONV2A},
-    [BLOCK2B] = {240, 320, 64, 64, 1, LNS_CONV2B},   [BLOCK3A] = {120, 160, 64, 128, 0, LNS_CONV3A},
-    [BLOCK3B] = {120, 160, 128, 128, 1, LNS_CONV3B}, [BLOCK4A] = {60, 80, 128, 128, 0, LNS_CONV4A},
-    [BLOCK4B] = {60, 80, 128, 128, 0, LNS_CONV4B},   [HEADS] = {60, 80, 128, HEADS_WIDTH, 0, LNS_CONV_SCORE_A},
+    [SECOND] = {480, 640, 64, 64, 1, LNS_CONV1B, "conv1a, conv1b, pool"},
+    [BLOCK2A] = {240, 320, 64, 64, 0, LNS_CONV2A, "conv2a"},
+    [BLOCK2B] = {240, 320, 64, 64, 1, LNS_CONV2B, "conv2b, pool"},
+    [BLOCK3A] = {120, 160, 64, 128, 0, LNS_CONV3A, "conv3a"},
+    [BLOCK3B] = {120, 160, 128, 128, 1, LNS_CONV3B, "conv3b, pool"},
+    [BLOCK4A] = {60, 80, 128, 128, 0, LNS_CONV4A, "conv4a"},
+    [BLOCK4B] = {60, 80, 128, 128, 0, LNS_CONV4B, "conv4b"},
+    [HEADS] = {60, 80, 128, HEADS_WIDTH, 0, LNS_CONV_SCORE_A, "convPa, convDa"},
 };
 
 struct lns_network {
@@ -281,8 +287,31 @@ static void run_layer(const lns_network *n, layer_task *task) {
     lns_thread_pool_run(n->pool, rounds * task->shares, run_block, task);
 }
 
+/* Where the times of steps go. */
+typedef struct profile {
+    lns_step_time *steps;
+    size_t count;
+    double last; /* when the step before ended */
+} profile;
+
+/* The end of a step. */
+static void note_step(profile *p, const char *name, double operations) {
+    if (p == NULL)
+        return;
+    const double now = lns_clock_ms();
+    p->steps[p->count++] = (lns_step_time){name, now - p->last, operations * 1e-9};
+    p->last = now;
+}
+
+/* Additions and multiplications of the products of a layer, and of the first layer where that is computed in it. */
+static double layer_operations(int layer) {
+    const double tiles = (double)(plan[layer].height / LNS_TILE_OUTPUT) * (plan[layer].width / LNS_TILE_OUTPUT);
+    const double first = layer == SECOND ? 2.0 * 9 * LNS_FIRST_OUTPUTS * plan[layer].height * plan[layer].width : 0;
+    return 2.0 * LNS_TILE_POINTS * tiles * plan[layer].inputs * plan[layer].outputs + first;
+}
+
 /* The 3 x 3 layers. Returns the rows of HEADS_WIDTH channels that the 1 x 1 layers read. */
-static const void *run_layers(const lns_network *n, lns_network_scratch *s, int with_descriptors) {
+static const void *run_layers(const lns_network *n, lns_network_scratch *s, int with_descriptors, profile *times) {
     const lns_first_layer first = {s->picture, n->first_weights, n->first_bias};
     const size_t element = n->kernels->element_size;
     const void *input = NULL;
@@ -312,6 +341,7 @@ static const void *run_layers(const lns_network *n, lns_network_scratch *s, int 
             .scratch = s,
         };
         run_layer(n, &task);
+        note_step(times, plan[i].name, layer_operations(i));
         input = output;
         output = output == s->odd ? s->even : s->odd;
     }
@@ -334,10 +364,11 @@ static void run_heads(void *context, size_t round, int worker) {
         task->kernels->descriptor_head(&task->descriptor, first, end);
 }
 
-void lns_network_run(const lns_network *n, lns_network_scratch *s, const uint8_t *frame, int with_descriptors,
-                     const float **scores, const float **descriptors) {
+static void run_network(const lns_network *n, lns_network_scratch *s, const uint8_t *frame, int with_descriptors,
+                        profile *times, const float **scores, const float **descriptors) {
     convert_frame(frame, s->picture);
-    const void *rows = run_layers(n, s, with_descriptors);
+    note_step(times, "bytes to floats", 0);
+    const void *rows = run_layers(n, s, with_descriptors, times);
     /* The last layer's input is not needed any more: its place takes the descriptors. */
     float *map = with_descriptors ? (rows == s->odd ? s->even : s->odd) : NULL;
     heads_task task = {
@@ -348,6 +379,46 @@ void lns_network_run(const lns_network *n, lns_network_scratch *s, const uint8_t
                        n->descriptor_bias, map},
     };
     lns_thread_pool_run(n->pool, (CELLS + CELLS_AT_A_TIME - 1) / CELLS_AT_A_TIME, run_heads, &task);
+    note_step(times, "convPb, convDb", 2.0 * CELLS * LNS_HEAD_INPUTS * (LNS_SCORE_CLASSES + DESCRIPTOR_SIZE));
     *scores = s->scores;
     *descriptors = map;
+}
+
+void lns_network_run(const lns_network *n, lns_network_scratch *s, const uint8_t *frame, int with_descriptors,
+                     const float **scores, const float **descriptors) {
+    run_network(n, s, frame, with_descriptors, NULL, scores, descriptors);
+}
+
+size_t lns_network_profile(const lns_network *n, lns_network_scratch *s, const uint8_t *frame, lns_step_time *steps) {
+    _Static_assert(LAYERS + 2 <= LNS_STEPS_LIMIT, "room for the layers, the frame before and the heads behind");
+    profile times = {steps, 0, lns_clock_ms()};
+    const float *scores, *descriptors;
+    run_network(n, s, frame, 1, &times, &scores, &descriptors);
+    return times.count;
+}
+
+/* ---- The fastest that it could go --------------------------------------------------------------- */
+
+#define PEAK_MULTIPLY_ADDS 20000 /* of one round, for each accumulator: well below a millisecond */
+#define PEAK_ROUNDS 24           /* of each thread in one measurement */
+#define PEAK_MEASUREMENTS 10
+
+static void multiply_in_registers(void *context, size_t round, int worker) {
+    (void)round;
+    (void)worker;
+    const lns_network *n = context;
+    n->kernels->multiply_in_registers(PEAK_MULTIPLY_ADDS);
+}
+
+double lns_network_peak_gflops(const lns_network *n) {
+    const size_t rounds = PEAK_ROUNDS * (size_t)lns_thread_pool_size(n->pool);
+    double best = 0;
+    for (int i = 0; i < PEAK_MEASUREMENTS; i++) {
+        const double operations = n->kernels->multiply_in_registers(PEAK_MULTIPLY_ADDS) * (double)rounds;
+        const double start = lns_clock_ms();
+        lns_thread_pool_run(n->pool, rounds, multiply_in_registers, (void *)(uintptr_t)n);
+        const double gflops = operations * 1e-6 / (lns_clock_ms() - start);
+        best = gflops > best ? gflops : best;
+    }
+    return best;
 }

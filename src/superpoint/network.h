@@ -34,4 +34,12 @@ void lns_network_scratch_destroy(lns_network_scratch **scratch);
 void lns_network_run(const lns_network *network, lns_network_scratch *scratch, const uint8_t *frame, int with_descriptors,
                      const float **scores, const float **descriptors);
 
+/* Runs the network with descriptors, and fills in the time of each step; returns how many there are, at most
+ * LNS_STEPS_LIMIT. */
+size_t lns_network_profile(const lns_network *network, lns_network_scratch *scratch, const uint8_t *frame,
+                           lns_step_time *steps);
+
+/* GFLOP/s of the multiply-adds of this network's kernels on the registers of all its threads. Takes about 0.1 s. */
+double lns_network_peak_gflops(const lns_network *network);
+
 #endif

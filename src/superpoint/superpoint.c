@@ -277,3 +277,16 @@ lns_status lns_superpoint_forward(lns_superpoint *model, const uint8_t *frame, f
                         "lns_superpoint_forward: model, frame and scores must not be NULL");
     return model->backend->operations->forward(model->backend, frame, scores, descriptors);
 }
+
+lns_status lns_superpoint_profile(lns_superpoint *model, const uint8_t *frame, lns_step_time *steps, size_t *count) {
+    if (model == NULL || frame == NULL || steps == NULL || count == NULL)
+        return lns_fail(LNS_ERROR_INVALID_ARGUMENT,
+                        "lns_superpoint_profile: model, frame, steps and count must not be NULL");
+    return model->backend->operations->profile(model->backend, frame, steps, count);
+}
+
+lns_status lns_superpoint_peak(lns_superpoint *model, double *gflops) {
+    if (model == NULL || gflops == NULL)
+        return lns_fail(LNS_ERROR_INVALID_ARGUMENT, "lns_superpoint_peak: model and gflops must not be NULL");
+    return model->backend->operations->peak(model->backend, gflops);
+}

@@ -904,6 +904,26 @@ def test_bench(tool, photo):
     assert (code, err) == (0, "") and re.search(rb"^forward +[\d.]+ +[\d.]+ +[\d.]+$", out, re.M)
 
 
+def test_bench_layers(tool):
+    code, out, err = tool("bench", "--json", "--layers", "--runs", "3", "-t", "1", "-w", tool.weights)
+    facts = json.loads(out)
+    assert (code, err) == (0, "") and facts["peak_gflops"] > 1
+    layers = facts["layers"]
+    assert [layer["name"] for layer in layers][1:3] == ["conv1a, conv1b, pool", "conv2a"] and len(layers) == 10
+    # 36 products for 16 outputs of each 3 x 3 layer, one for each multiplication of the first and the 1 x 1 layers.
+    macs = {"conv2a": 240 * 320 / 16 * 36 * 64 * 64, "conv3a": 120 * 160 / 16 * 36 * 64 * 128,
+            "conv1a, conv1b, pool": 480 * 640 * (36 / 16 * 64 * 64 + 9 * 64), "convPb, convDb": 60 * 80 * 256 * (65 + 256)}
+    for layer in layers:
+        if layer["name"] in macs:
+            assert abs(layer["gflop"] - 2e-9 * macs[layer["name"]]) < 1e-4
+        assert layer["ms"] > 0 and abs(layer["gflops"] * layer["ms"] - 1e3 * layer["gflop"]) <= 0.01 * 1e3 * layer["gflop"] + 1
+        assert abs(layer["share_of_peak"] - layer["gflops"] / facts["peak_gflops"]) < 2e-3
+    assert 0.1 < sum(layer["ms"] for layer in layers) / facts["forward_ms"] < 10
+    code, out, err = tool("bench", "--layers", "--runs", "1", "-w", tool.weights)
+    assert (code, err) == (0, "") and re.search(rb"^conv2a +[\d.]+ +1\.416 +[\d.]+ +\d+ %$", out, re.M)
+    assert re.search(rb"^all +[\d.]+ +13\.883 ", out, re.M) and b"peak: " in out
+
+
 def test_bench_with_a_bad_image(tool):
     code, out, err = tool("bench", "--image", "missing.png", "-w", tool.weights)
     assert (code, out) == (1, b"")
