@@ -36,10 +36,11 @@ REFERENCE = "ONNX Runtime"
 class Worker:
     """A process that does one piece of work for every line it gets."""
 
-    def __init__(self, *command, handshake=True, cpu=""):
+    def __init__(self, *command, handshake=True, cpu=None):
         # A peer is measured with its own settings, not with ones that were meant for other software.
         environment = {k: v for k, v in os.environ.items() if k not in ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")}
-        environment["LENSING_CPU"] = cpu
+        if cpu is not None:
+            environment["LENSING_CPU"] = cpu
         self.process = subprocess.Popen([str(part) for part in command], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                         text=True, env=environment)
         words = self.process.stdout.readline().split() if handshake else ["ready"]
