@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measures Lensing against its peers on this machine.
 
-    python bench/compare.py --build build --weights model.safetensors [--json FILE]
+    python bench/compare.py --build build --weights model.safetensors [--peers] [--part PART] [--json FILE]
 
- 1. forward pass against ONNX Runtime, float32, 1 and 2 threads
+ 1. forward pass, 1 and 2 threads: Lensing in float32, restricted to AVX2, and in bfloat16, where this CPU can, against
+    ONNX Runtime; with --peers also against OpenVINO, PyTorch and ncnn as far as they are installed
  2. a whole detect of a 1600x900 JPEG: the time outside the network against libjpeg-turbo decoding that file
  3. from process start to the first result, beyond the network
  4. peak memory for a 640x480 and for a 12-megapixel JPEG
@@ -12,6 +13,7 @@ Contenders run in processes of their own and take turns, so that changes in the 
 quoted is the median and the median of the ratios of neighbouring runs. Nothing else should run at the same time.
 """
 import argparse
+import importlib.util
 import json
 import os
 import pathlib
@@ -25,19 +27,26 @@ import time
 import numpy as np
 from PIL import Image
 
+from peers import PEERS
+
 HERE = pathlib.Path(__file__).resolve().parent
+REFERENCE = "ONNX Runtime"
 
 
 class Worker:
     """A process that does one piece of work for every line it gets."""
 
-    def __init__(self, *command, handshake=True):
+    def __init__(self, *command, handshake=True, cpu=None):
         # A peer is measured with its own settings, not with ones that were meant for other software.
         environment = {k: v for k, v in os.environ.items() if k not in ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")}
+        if cpu is not None:
+            environment["LENSING_CPU"] = cpu
         self.process = subprocess.Popen([str(part) for part in command], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                         text=True, env=environment)
-        if handshake and self.process.stdout.readline().strip() != "ready":
+        words = self.process.stdout.readline().split() if handshake else ["ready"]
+        if words[:1] != ["ready"]:
             raise SystemExit(f"{command}: did not start")
+        self.facts = [float(word) for word in words[1:]]
 
     def run(self):
         self.process.stdin.write("\n")
@@ -86,16 +95,44 @@ def photo_like(width, height):
     return Image.fromarray(np.clip(picture, 0, 255).astype(np.uint8))
 
 
+def lensing_kinds(setup):
+    """Name, what worker.py is to run, and kernel set, of each way in which this CPU can run Lensing."""
+    facts = json.loads(subprocess.run([str(setup.build / "lensing"), "info", "--json"], stdout=subprocess.PIPE, check=True,
+                                      env={**os.environ, "LENSING_CPU": ""}).stdout)
+    kinds = [("Lensing", setup.library, "")]
+    if facts["cpu_path"] == "avx512":
+        kinds.append(("Lensing, AVX2 only", setup.library, "avx2"))
+    if "avx512_bf16" in facts["cpu_features"].split():
+        kinds.append(("Lensing, bf16", f"{setup.library}:bf16", ""))
+    return kinds
+
+
+def peer_names(setup):
+    return [name for name, (_, _, module) in PEERS.items()
+            if name == REFERENCE or setup.peers and importlib.util.find_spec(module)]
+
+
 def compare_forward(setup, threads):
     frame = setup.folder / "frame.raw"
-    frame.write_bytes(photo_like(640, 480).convert("L").tobytes())
-    workers = [Worker(sys.executable, HERE / "worker.py", library, setup.weights, threads, "forward", frame)
-               for library in (setup.library, "onnxruntime")]
-    ours, theirs = ([value[0] for value in values] for values in alternate(workers, setup.rounds, 0.05))
-    print(f"forward pass, {threads} thread(s): Lensing {spread(ours)} ms, ONNX Runtime {spread(theirs)} ms, "
-          f"ratio {ratio(ours, theirs):.3f}")
-    return {"lensing_ms": statistics.median(ours), "onnxruntime_ms": statistics.median(theirs),
-            "ratio": ratio(ours, theirs)}
+    with Image.open(HERE.parent / "examples" / "scene_1.jpg") as picture:
+        frame.write_bytes(picture.convert("L").resize((640, 480)).tobytes())
+    contenders = [*lensing_kinds(setup), *((name, name, "") for name in peer_names(setup))]
+    workers = [Worker(sys.executable, HERE / "worker.py", what, setup.weights, threads, "forward", frame, cpu=cpu)
+               for _, what, cpu in contenders]
+    means = [worker.facts[0] for worker in workers]
+    for (name, _, _), mean in zip(contenders, means):
+        if abs(mean - means[0]) > 0.05 * means[0]:  # bfloat16 changes it a little
+            raise SystemExit(f"{name}: the mean score is {mean}, and {means[0]} with Lensing: not the same network")
+    times = {name: [value[0] for value in values]
+             for (name, _, _), values in zip(contenders, alternate(workers, setup.rounds, 0.05))}
+    print(f"forward pass, {threads} thread(s)")
+    figures = {}
+    for name, values in times.items():
+        figures[name] = {"ms": statistics.median(values), "fastest_ms": min(values),
+                         "of_onnxruntime": ratio(values, times[REFERENCE])}
+        print(f"  {name:33} {spread(values):>21} ms, fastest {min(values):6.1f}, "
+              f"{figures[name]['of_onnxruntime']:.3f} of {REFERENCE}")
+    return figures
 
 
 def compare_detect(setup):
@@ -162,21 +199,26 @@ def main():
     parser.add_argument("--build", type=pathlib.Path, default=HERE.parent / "build", help="build folder")
     parser.add_argument("--weights", type=pathlib.Path, required=True, help="safetensors file")
     parser.add_argument("--rounds", type=int, default=15, help="timed runs of each contender (default %(default)s)")
+    parser.add_argument("--peers", action="store_true", help="all peers that are installed, not only ONNX Runtime")
+    parser.add_argument("--part", choices=PARTS, action="append", help="only this part; may be given several times")
     parser.add_argument("--json", type=pathlib.Path, help="also write the figures here")
     setup = parser.parse_args()
     setup.library = setup.build / "src" / "liblensing.so"
     print(describe_machine())
     with tempfile.TemporaryDirectory() as folder:
         setup.folder = pathlib.Path(folder)
-        figures = {
-            "forward_1_thread": compare_forward(setup, 1),
-            "forward_2_threads": compare_forward(setup, 2),
-            "detect_1600x900": compare_detect(setup),
-            "start": measure_start(setup),
-            "peak_memory_mb": measure_memory(setup),
-        }
+        figures = {name: PARTS[name](setup) for name in setup.part or PARTS}
     if setup.json:
         setup.json.write_text(json.dumps(figures, indent=2) + "\n")
+
+
+PARTS = {
+    "forward_1_thread": lambda setup: compare_forward(setup, 1),
+    "forward_2_threads": lambda setup: compare_forward(setup, 2),
+    "detect_1600x900": compare_detect,
+    "start": measure_start,
+    "peak_memory_mb": measure_memory,
+}
 
 
 if __name__ == "__main__":

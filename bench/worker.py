@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """One contender of compare.py in a process of its own: times one piece of work for every line on stdin.
 
-usage: worker.py LIBRARY WEIGHTS THREADS forward FRAME
+usage: worker.py LIBRARY[:PRECISION] WEIGHTS THREADS forward FRAME
        worker.py LIBRARY WEIGHTS THREADS detect FILE
-       worker.py onnxruntime WEIGHTS THREADS forward FRAME
+       worker.py PEER WEIGHTS THREADS forward FRAME
 
-FRAME: 480 x 640 raw bytes. Prints "ready", then for every line milliseconds: for `detect` the whole and the network's part.
+FRAME: 480 x 640 raw bytes. PEER: a name in peers.py. PRECISION: fp32 or bf16. Prints "ready", for `forward` with the mean
+of all scores behind it, then for every line milliseconds: for `detect` the whole and the network's part.
 """
 import ctypes
 import sys
@@ -32,13 +33,14 @@ class Features(ctypes.Structure):
                 ("preprocess", ctypes.c_double), ("forward", ctypes.c_double), ("postprocess", ctypes.c_double)]
 
 
-def lensing(library, weights, threads):
+def lensing(library, weights, threads, precision="fp32"):
     """The loaded library and an open model."""
     api = ctypes.CDLL(library)
     api.lns_error_message.restype = ctypes.c_char_p
     options = Options()
     api.lns_superpoint_options_init(ctypes.byref(options))
     options.weights, options.threads = weights.encode(), threads
+    options.precision = {"fp32": 0, "bf16": 1}[precision]
     model = ctypes.c_void_p()
     if api.lns_superpoint_open(ctypes.byref(options), ctypes.byref(model)) != 0:
         raise SystemExit(api.lns_error_message().decode())
@@ -46,7 +48,8 @@ def lensing(library, weights, threads):
 
 
 def lensing_forward(library, weights, threads, frame):
-    api, model = lensing(library, weights, threads)
+    library, _, precision = library.partition(":")
+    api, model = lensing(library, weights, threads, precision or "fp32")
     scores = (ctypes.c_float * (HEIGHT * WIDTH))()
     descriptors = (ctypes.c_float * (HEIGHT // 8 * WIDTH // 8 * 256))()
 
@@ -55,7 +58,8 @@ def lensing_forward(library, weights, threads, frame):
         api.lns_superpoint_forward(model, frame, scores, descriptors)
         return [(time.perf_counter() - start) * 1e3]
 
-    return run
+    run()
+    return run, sum(scores) / len(scores)
 
 
 def lensing_detect(library, weights, threads, data):
@@ -75,37 +79,36 @@ def lensing_detect(library, weights, threads, data):
     return run
 
 
-def onnxruntime_forward(weights, threads, frame):
+def peer_forward(name, weights, threads, frame):
     import numpy as np
-    import onnxruntime
 
-    import onnx_model
+    import peers
 
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = threads
-    session = onnxruntime.InferenceSession(onnx_model.build(weights), options, providers=["CPUExecutionProvider"])
+    make, precision, _ = peers.PEERS[name]
+    network = make(weights, threads, precision)
     picture = np.frombuffer(frame, np.uint8).reshape(1, 1, HEIGHT, WIDTH).astype(np.float32) / np.float32(255)
 
     def run():
         start = time.perf_counter()
-        session.run(None, {"picture": picture})
+        network(picture)
         return [(time.perf_counter() - start) * 1e3]
 
-    return run
+    return run, np.mean(network(picture)[0][0, :64], dtype=np.float64)
 
 
 def main():
-    library, weights, threads, work, path = sys.argv[1:6]
+    contender, weights, threads, work, path = sys.argv[1:6]
     with open(path, "rb") as file:
         data = file.read()
-    if library == "onnxruntime":
-        run = onnxruntime_forward(weights, int(threads), data)
-    elif work == "forward":
-        run = lensing_forward(library, weights, int(threads), data)
+    facts = ()
+    if work == "detect":
+        run = lensing_detect(contender, weights, int(threads), data)
     else:
-        run = lensing_detect(library, weights, int(threads), data)
+        forward = lensing_forward if contender.partition(":")[0].endswith(".so") else peer_forward
+        run, mean_score = forward(contender, weights, int(threads), data)
+        facts = (f"{mean_score:.8f}",)
     run()
-    print("ready", flush=True)
+    print("ready", *facts, flush=True)
     for _ in sys.stdin:
         print(*(f"{value:.4f}" for value in run()), flush=True)
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Compares the speed and memory of an optimized build with other programs; nothing else should run at the same time.
 #
-#   scripts/bench.sh WEIGHTS [OPTION OF bench/compare.py...]
+#   scripts/bench.sh WEIGHTS [OPTION OF bench/compare.py...]      --peers: more programs, which are installed
 #   scripts/bench.sh --server WEIGHTS [OPTION OF bench/compare_server.py...]
 . "$(dirname "$0")/common.sh"
 
@@ -17,6 +17,7 @@ if [ "${1:-}" = --server ]; then
     target=bench-server
     shift
 fi
+case " $* " in *" --peers "*) requirements=bench/requirements-peers.txt venv=build/venv-bench-peers ;; esac
 [ $# -ge 1 ] && [ -n "$1" ] || die "no weights given; use: make $target WEIGHTS=model.safetensors"
 weights=$1
 shift

@@ -25,7 +25,9 @@ typedef struct lns_superpoint lns_superpoint;
 
 /** Arithmetic of the network. */
 typedef enum lns_precision {
-    LNS_PRECISION_FP32 = 0 /**< float32 throughout */
+    LNS_PRECISION_FP32 = 0, /**< float32 throughout */
+    LNS_PRECISION_BF16 = 1  /**< products of bfloat16, sums in float32: about twice as fast, and a little less exact;
+                                 needs a CPU with AVX512_BF16, see docs/compatibility.md */
 } lns_precision;
 
 /** How to open a model. Call lns_superpoint_options_init() first. */
@@ -36,7 +38,7 @@ typedef struct lns_superpoint_options {
                               environment, see lns_weights_locate() */
     const char *backend; /**< "cpu"; NULL = "cpu" */
     int threads;         /**< threads of the model's pool, with the caller; 0 = as many as the CPU has; at most 256 */
-    lns_precision precision;
+    lns_precision precision; /**< ::LNS_PRECISION_BF16 on a CPU without it: ::LNS_ERROR_UNSUPPORTED */
 } lns_superpoint_options;
 
 /** Defaults: all NULL, 0, ::LNS_PRECISION_FP32. */
@@ -92,11 +94,32 @@ LNS_API lns_status lns_superpoint_detect_plane(lns_superpoint *model, const lns_
 LNS_API lns_status lns_superpoint_forward(lns_superpoint *model, const uint8_t *frame, float *scores,
                                           float *descriptors);
 
+/** What one step of the network takes: a layer, or layers that are computed together. */
+typedef struct lns_step_time {
+    const char *name; /**< such as "conv2a"; never freed */
+    double ms;        /**< wall-clock time */
+    double gflop;     /**< 10^9 additions and multiplications of the products that the step needs: of Winograd's, where
+                           that is used, and without its transforms */
+} lns_step_time;
+
+/** Most steps that lns_superpoint_profile() tells of. */
+#define LNS_STEPS_LIMIT 12
+
+/** Runs the network with descriptors and measures its steps. @param frame 480 x 640 bytes, row-major. @param steps
+ * receives up to ::LNS_STEPS_LIMIT steps in their order. @param count receives how many. */
+LNS_API lns_status lns_superpoint_profile(lns_superpoint *model, const uint8_t *frame, lns_step_time *steps,
+                                          size_t *count);
+
+/** Measures how fast the model's threads multiply and add in registers alone, with the instructions of its precision
+ * and kernel set, in about a tenth of a second. @param gflops receives 10^9 operations a second: what no step can
+ * exceed. */
+LNS_API lns_status lns_superpoint_peak(lns_superpoint *model, double *gflops);
+
 /** Facts about an open model. The strings are owned by the model. */
 typedef struct lns_superpoint_info {
     const char *backend;    /**< "cpu" */
-    const char *cpu_path;   /**< kernel set: "c", "avx2", "avx512" */
-    const char *precision;  /**< "fp32" */
+    const char *cpu_path;   /**< kernel set: "c", "avx2", "avx512"; with bf16 "avx512_bf16" */
+    const char *precision;  /**< "fp32" or "bf16" */
     int threads;            /**< threads used for one call */
     const char *file;       /**< path of the safetensors file */
     const char *repository; /**< what was asked for: the repository id or path */

@@ -13,7 +13,7 @@ _lensing() {
     case $prev in
         -f | --format) mapfile -t COMPREPLY < <(compgen -W 'json npz hdf5' -- "$cur") && return ;;
         --exif) mapfile -t COMPREPLY < <(compgen -W 'ignore apply' -- "$cur") && return ;;
-        --precision) mapfile -t COMPREPLY < <(compgen -W 'fp32' -- "$cur") && return ;;
+        --precision) mapfile -t COMPREPLY < <(compgen -W 'fp32 bf16' -- "$cur") && return ;;
         -n | --max-keypoints | --keypoint-threshold | --nms-radius | --max-pixels | -t | --threads | --ratio | \
             --min-similarity | -r | --runs | --host | -p | --port | --max-body | --max-body-memory | --max-connections | \
             --queue | --queue-timeout | --header-timeout | --body-timeout | --write-timeout | --min-rate | \
@@ -28,7 +28,7 @@ _lensing() {
             match) options="$shared --ratio --min-similarity" ;;
             fetch) options='--quiet --help' ;;
             info) options='--json --weights --help' ;;
-            bench) options='--json --runs --image --weights --threads --quiet --help' ;;
+            bench) options='--json --layers --runs --image --weights --threads --precision --quiet --help' ;;
             serve) options='--host --port --weights --threads --precision --api-key-file --max-body --max-body-memory
                 --max-pixels --max-connections --queue --queue-timeout --header-timeout --body-timeout --write-timeout
                 --min-rate --idle-timeout --drain-timeout --help' ;;

@@ -14,6 +14,7 @@
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static lns_cpu_level best = LNS_CPU_C;
+static int bf16;
 static char features[128];
 
 static void add_feature(const char *name) {
@@ -35,6 +36,9 @@ static void detect(void) {
                        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
     if (avx512)
         add_feature("avx512f avx512bw avx512dq avx512vl");
+    bf16 = avx512 && __builtin_cpu_supports("avx512bf16");
+    if (bf16)
+        add_feature("avx512_bf16");
     best = avx512 ? LNS_CPU_AVX512 : avx2 ? LNS_CPU_AVX2 : LNS_CPU_C;
 }
 #else
@@ -48,6 +52,11 @@ static void detect(void) {
 lns_cpu_level lns_cpu_best_level(void) {
     pthread_once(&once, detect);
     return best;
+}
+
+int lns_cpu_has_bf16(void) {
+    lns_cpu_best_level();
+    return bf16;
 }
 
 const char *lns_cpu_level_name(lns_cpu_level level) {

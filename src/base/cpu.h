@@ -18,6 +18,9 @@ lns_cpu_level lns_cpu_best_level(void);
 /* The level to use: the best one, or what LENSING_CPU names. */
 lns_status lns_cpu_choose_level(lns_cpu_level *level);
 
+/* Not 0: the CPU also has the dot products of AVX512_BF16. */
+int lns_cpu_has_bf16(void);
+
 const char *lns_cpu_level_name(lns_cpu_level level);
 
 /* CPUs that this process may run on, at least 1. */

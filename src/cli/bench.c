@@ -13,20 +13,24 @@ const char lns_cli_bench_help[] = "Usage: lensing bench [OPTION]...\n"
                                   "default parameters and descriptors: of a given image, from its bytes in memory,\n"
                                   "decoding included; else of a made-up plane of 1600 x 900 pixels.\n"
                                   "\n"
-                                  "      --json        one JSON object\n"
-                                  "  -r, --runs N      runs that count, after 3 that do not; 1 to 100000  [20]\n"
-                                  "  -i, --image FILE  the image to detect in\n"
-                                  "  -w, --weights W   a folder, a .safetensors file or a Hugging Face\n"
-                                  "                    repository[@revision]  [from the environment]\n"
-                                  "  -t, --threads N   threads of the network, 0 to 256; 0: one for each CPU  [0]\n"
-                                  "  -q, --quiet       no progress bar\n"
-                                  "  -h, --help        this text\n"
+                                  "      --json         one JSON object\n"
+                                  "      --layers       also the layers of the network, each with its speed and the\n"
+                                  "                     share of what the CPU can do at most, which is measured\n"
+                                  "  -r, --runs N       runs that count, after 3 that do not; 1 to 100000  [20]\n"
+                                  "  -i, --image FILE   the image to detect in\n"
+                                  "  -w, --weights W    a folder, a .safetensors file or a Hugging Face\n"
+                                  "                     repository[@revision]  [from the environment]\n"
+                                  "  -t, --threads N    threads of the network, 0 to 256; 0: one for each CPU  [0]\n"
+                                  "      --precision P  fp32 or bf16  [fp32]\n"
+                                  "  -q, --quiet        no progress bar\n"
+                                  "  -h, --help         this text\n"
                                   "\n"
                                   "Times are in milliseconds: the median, the fastest, and the interquartile range.\n"
                                   "\n"
                                   "Examples:\n"
                                   "  lensing bench\n"
                                   "  lensing bench --image photo.jpg --runs 50 --threads 1\n"
+                                  "  lensing bench --layers --precision bf16\n"
                                   "  lensing bench --json | jq .forward_ms\n"
                                   "\n"
                                   "Exit code: 0, or 1 when the image cannot be read, 2 wrong usage, 3 weights\n"
@@ -39,7 +43,9 @@ const char lns_cli_bench_help[] = "Usage: lensing bench [OPTION]...\n"
 
 typedef struct bench {
     int json;
+    int layers;
     int quiet;
+    int precision; /* an lns_precision */
     int64_t runs;
     int64_t threads;
     const char *image;
@@ -136,6 +142,13 @@ static int run_detect(bench *job) {
     return LNS_CLI_OK;
 }
 
+/* What --layers shows: the steps of the network with their median times. */
+typedef struct layers {
+    lns_step_time steps[LNS_STEPS_LIMIT];
+    size_t count;
+    double peak_gflops;
+} layers;
+
 static int compare_times(const void *a, const void *b) {
     const double x = *(const double *)a;
     const double y = *(const double *)b;
@@ -175,6 +188,84 @@ static int measure(bench *job, const char *label, int (*run)(bench *), spread *r
     return LNS_CLI_OK;
 }
 
+/* The times of all runs, LNS_STEPS_LIMIT for each. */
+static int profile_runs(bench *job, lns_step_time *runs, layers *result) {
+    for (int64_t i = -WARM_UP_RUNS; i < job->runs; i++) {
+        lns_step_time *steps = runs + (i < 0 ? 0 : i) * LNS_STEPS_LIMIT;
+        const lns_status status = lns_superpoint_profile(job->model, job->frame, steps, &result->count);
+        if (status != LNS_OK) {
+            lns_cli_report(NULL);
+            return lns_cli_exit_code(status);
+        }
+        if (lns_cli_interrupted())
+            return LNS_CLI_INTERRUPTED;
+    }
+    return LNS_CLI_OK;
+}
+
+static int measure_layers(bench *job, layers *result) {
+    lns_step_time *runs = calloc((size_t)job->runs, LNS_STEPS_LIMIT * sizeof *runs);
+    if (runs == NULL)
+        return lns_cli_out_of_memory();
+    const int code = profile_runs(job, runs, result);
+    for (size_t k = 0; k < result->count && code == LNS_CLI_OK; k++) {
+        for (int64_t i = 0; i < job->runs; i++)
+            job->times[i] = runs[i * LNS_STEPS_LIMIT + (int64_t)k].ms;
+        qsort(job->times, (size_t)job->runs, sizeof *job->times, compare_times);
+        result->steps[k] = runs[k];
+        result->steps[k].ms = quantile(job->times, (size_t)job->runs, 0.5);
+    }
+    free(runs);
+    if (code != LNS_CLI_OK)
+        return code;
+    const lns_status status = lns_superpoint_peak(job->model, &result->peak_gflops);
+    if (status != LNS_OK)
+        lns_cli_report(NULL);
+    return lns_cli_exit_code(status);
+}
+
+static double gflops_of(const lns_step_time *step) {
+    return step->ms > 0 ? step->gflop / step->ms * 1e3 : 0;
+}
+
+static void add_layers_json(lns_cli_text *text, const layers *measured) {
+    lns_cli_text_add(text, ",\"peak_gflops\":");
+    lns_cli_text_number(text, measured->peak_gflops, 1);
+    lns_cli_text_add(text, ",\"layers\":[");
+    for (size_t k = 0; k < measured->count; k++) {
+        const lns_step_time *step = &measured->steps[k];
+        lns_cli_text_add(text, "%s{\"name\":\"%s\",\"ms\":", k > 0 ? "," : "", step->name);
+        lns_cli_text_number(text, step->ms, 3);
+        lns_cli_text_add(text, ",\"gflop\":");
+        lns_cli_text_number(text, step->gflop, 4);
+        lns_cli_text_add(text, ",\"gflops\":");
+        lns_cli_text_number(text, gflops_of(step), 1);
+        lns_cli_text_add(text, ",\"share_of_peak\":");
+        lns_cli_text_number(text, gflops_of(step) / measured->peak_gflops, 3);
+        lns_cli_text_add(text, "}");
+    }
+    lns_cli_text_add(text, "]");
+}
+
+static void add_layer_row(lns_cli_text *text, const lns_step_time *step, double peak) {
+    lns_cli_text_add(text, "%-20s  %8.2f", step->name, step->ms);
+    if (step->gflop > 0)
+        lns_cli_text_add(text, "  %7.3f  %8.1f  %6.0f %%", step->gflop, gflops_of(step), 100 * gflops_of(step) / peak);
+    lns_cli_text_add(text, "\n");
+}
+
+static void add_layers_table(lns_cli_text *text, const layers *measured) {
+    lns_step_time all = {.name = "all"};
+    lns_cli_text_add(text, "%-20s  %8s  %7s  %8s  %8s\n", "layer", "ms", "GFLOP", "GFLOP/s", "of peak");
+    for (size_t k = 0; k < measured->count; k++) {
+        add_layer_row(text, &measured->steps[k], measured->peak_gflops);
+        all.ms += measured->steps[k].ms;
+        all.gflop += measured->steps[k].gflop;
+    }
+    add_layer_row(text, &all, measured->peak_gflops);
+    lns_cli_text_add(text, "peak: %.1f GFLOP/s, measured on registers\n", measured->peak_gflops);
+}
+
 static void add_times(lns_cli_text *text, const char *name, const spread *times) {
     lns_cli_text_add(text, "\"%s_ms\":", name);
     lns_cli_text_number(text, times->median, 3);
@@ -185,7 +276,7 @@ static void add_times(lns_cli_text *text, const char *name, const spread *times)
 }
 
 static void add_json(lns_cli_text *text, const bench *job, const lns_superpoint_info *info, const spread *forward,
-                     const spread *detect) {
+                     const spread *detect, const layers *measured) {
     lns_cli_text_add(text, "{");
     add_times(text, "forward", forward);
     lns_cli_text_add(text, ",");
@@ -207,6 +298,8 @@ static void add_json(lns_cli_text *text, const bench *job, const lns_superpoint_
     lns_cli_text_json(text, info->precision);
     lns_cli_text_add(text, ",\"threads\":%d,\"weights\":", info->threads);
     lns_cli_text_json(text, info->file);
+    if (job->layers)
+        add_layers_json(text, measured);
     lns_cli_text_add(text, "}\n");
 }
 
@@ -223,7 +316,7 @@ static void add_table(lns_cli_text *text, const bench *job, const lns_superpoint
                      (unsigned long)job->width, (unsigned long)job->height, job->keypoints);
 }
 
-static int report(const bench *job, const spread *forward, const spread *detect) {
+static int report(const bench *job, const spread *forward, const spread *detect, const layers *measured) {
     lns_superpoint_info info;
     const lns_status status = lns_superpoint_describe(job->model, &info, sizeof info);
     if (status != LNS_OK) {
@@ -232,9 +325,11 @@ static int report(const bench *job, const spread *forward, const spread *detect)
     }
     lns_cli_text text = {0};
     if (job->json)
-        add_json(&text, job, &info, forward, detect);
+        add_json(&text, job, &info, forward, detect, measured);
     else
         add_table(&text, job, &info, forward, detect);
+    if (job->layers && !job->json)
+        add_layers_table(&text, measured);
     return lns_cli_text_print(&text);
 }
 
@@ -242,10 +337,12 @@ int lns_cli_bench(int argc, char **argv) {
     bench job = {.runs = 20};
     const lns_cli_option options[] = {
         {.kind = LNS_CLI_FLAG, .name = "json", .target = &job.json, .low = 1},
+        {.kind = LNS_CLI_FLAG, .name = "layers", .target = &job.layers, .low = 1},
         {.kind = LNS_CLI_INTEGER, .name = "runs", .letter = 'r', .target = &job.runs, .low = 1, .high = 100000},
         {.kind = LNS_CLI_TEXT, .name = "image", .letter = 'i', .target = (void *)&job.image},
         lns_cli_weights_option(&job.weights),
         lns_cli_threads_option(&job.threads),
+        lns_cli_precision_option(&job.precision),
         {.kind = LNS_CLI_FLAG, .name = "quiet", .letter = 'q', .target = &job.quiet, .low = 1},
         {.kind = LNS_CLI_END},
     };
@@ -261,15 +358,18 @@ int lns_cli_bench(int argc, char **argv) {
         return LNS_CLI_USAGE;
     spread forward = {0};
     spread detect = {0};
+    layers measured = {.count = 0};
     code = prepare(&job);
     if (code == LNS_CLI_OK)
-        code = lns_cli_open_model(job.weights, job.threads, LNS_PRECISION_FP32, &job.model);
+        code = lns_cli_open_model(job.weights, job.threads, (lns_precision)job.precision, &job.model);
     if (code == LNS_CLI_OK)
         code = measure(&job, "detect ", run_detect, &detect); /* first: it finds out whether the image is good */
     if (code == LNS_CLI_OK)
         code = measure(&job, "forward", run_forward, &forward);
+    if (code == LNS_CLI_OK && job.layers)
+        code = measure_layers(&job, &measured);
     if (code == LNS_CLI_OK)
-        code = report(&job, &forward, &detect);
+        code = report(&job, &forward, &detect, &measured);
     lns_superpoint_close(&job.model);
     lns_plane_close(&job.plane);
     free(job.bytes);

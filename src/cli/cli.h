@@ -95,9 +95,10 @@ typedef struct lns_cli_settings {
 void lns_cli_settings_init(lns_cli_settings *settings);
 /* Writes LNS_CLI_SETTINGS_OPTIONS rows of a table of options. */
 void lns_cli_settings_options(lns_cli_settings *settings, lns_cli_option *rows);
-/* The rows of --weights and --threads alone. */
+/* The rows of --weights, --threads and --precision alone; the target of the last gets an lns_precision. */
 lns_cli_option lns_cli_weights_option(const char **target);
 lns_cli_option lns_cli_threads_option(int64_t *target);
+lns_cli_option lns_cli_precision_option(int *target);
 void lns_cli_settings_image(const lns_cli_settings *settings, lns_image_options *options);
 /* `options->image` is left NULL. */
 void lns_cli_settings_detect(const lns_cli_settings *settings, lns_detect_options *options);

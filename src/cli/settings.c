@@ -33,6 +33,10 @@ lns_cli_option lns_cli_threads_option(int64_t *target) {
         .kind = LNS_CLI_INTEGER, .name = "threads", .letter = 't', .target = target, .low = 0, .high = THREADS_LIMIT};
 }
 
+lns_cli_option lns_cli_precision_option(int *target) {
+    return (lns_cli_option){.kind = LNS_CLI_CHOICE, .name = "precision", .target = target, .choices = "fp32 bf16"};
+}
+
 void lns_cli_settings_options(lns_cli_settings *settings, lns_cli_option *rows) {
     const lns_cli_option table[LNS_CLI_SETTINGS_OPTIONS] = {
         {.kind = LNS_CLI_INTEGER,
@@ -55,7 +59,7 @@ void lns_cli_settings_options(lns_cli_settings *settings, lns_cli_option *rows) 
         lns_cli_threads_option(&settings->threads),
         {.kind = LNS_CLI_CHOICE, .name = "exif", .target = &settings->exif, .choices = "ignore apply"},
         {.kind = LNS_CLI_INTEGER, .name = "max-pixels", .target = &settings->max_pixels, .low = 0, .high = 1e15},
-        {.kind = LNS_CLI_CHOICE, .name = "precision", .target = &settings->precision, .choices = "fp32"},
+        lns_cli_precision_option(&settings->precision),
         {.kind = LNS_CLI_FLAG, .name = "quiet", .letter = 'q', .target = &settings->quiet, .low = 1},
     };
     memcpy(rows, table, sizeof table);
@@ -100,6 +104,9 @@ int lns_cli_open_model(const char *weights, int64_t threads, lns_precision preci
     case LNS_ERROR_WEIGHTS:
         lns_cli_report(NULL);
         return LNS_CLI_WEIGHTS;
+    case LNS_ERROR_UNSUPPORTED: /* --precision */
+        lns_cli_report(NULL);
+        return LNS_CLI_USAGE;
     default:
         lns_cli_report(NULL);
         return lns_cli_exit_code(status);

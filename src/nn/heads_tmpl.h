@@ -24,13 +24,13 @@ INLINE vec vec_exp(vec x) {
 }
 
 /* out[r][k] for ROWS cells from `input` on, of which `count` exist, and all `outputs`. */
-INLINE void multiply_cells(const float *input, size_t stride, size_t count, const float *packed, int outputs,
+INLINE void multiply_cells(const element *input, size_t stride, size_t count, const element *packed, int outputs,
                            float *out) {
-    float copy[ROWS * LNS_HEAD_INPUTS] __attribute__((aligned(LNS_KERNEL_ALIGNMENT)));
+    element copy[ROWS * LNS_HEAD_INPUTS] __attribute__((aligned(LNS_KERNEL_ALIGNMENT)));
     if (count < ROWS) {
         memset(copy, 0, sizeof copy);
         for (size_t r = 0; r < count; r++)
-            memcpy(copy + r * LNS_HEAD_INPUTS, input + r * stride, LNS_HEAD_INPUTS * sizeof(float));
+            memcpy(copy + r * LNS_HEAD_INPUTS, input + r * stride, LNS_HEAD_INPUTS * sizeof(element));
         input = copy;
         stride = LNS_HEAD_INPUTS;
     }
@@ -41,13 +41,13 @@ INLINE void multiply_cells(const float *input, size_t stride, size_t count, cons
 
 /* ---- Scores ------------------------------------------------------------------------------------- */
 
-INLINE float dot_inputs(const float *a, const float *b) {
+INLINE float dot_inputs(const element *a, const float *b) {
     vec parts[PART_VECS];
     for (int p = 0; p < PART_VECS; p++)
         parts[p] = vec_all(0.0f);
     for (int i = 0; i < LNS_HEAD_INPUTS; i += PARTS)
         for (int p = 0; p < PART_VECS; p++)
-            parts[p] = vec_fma(vec_load(a + i + p * LANES), vec_load(b + i + p * LANES), parts[p]);
+            parts[p] = vec_fma(load_elements(a + i + p * LANES), vec_load(b + i + p * LANES), parts[p]);
     return sum_parts(parts);
 }
 
@@ -90,7 +90,7 @@ static void score_head(const lns_score_head *head, size_t first, size_t end) {
     float logits[ROWS * CELL_PIXELS] __attribute__((aligned(LNS_KERNEL_ALIGNMENT)));
     const size_t pixel_row = head->cells_x * CELL;
     for (size_t cell = first; cell < end; cell += ROWS) {
-        const float *input = head->input + cell * head->stride;
+        const element *input = (const element *)head->input + cell * head->stride;
         const size_t count = end - cell < ROWS ? end - cell : ROWS;
         multiply_cells(input, head->stride, count, head->packed, CELL_PIXELS, logits);
         for (size_t r = 0; r < count; r++) {
@@ -126,7 +126,8 @@ static void descriptor_head(const lns_descriptor_head *head, size_t first, size_
     float rows[ROWS * DESCRIPTOR_OUTPUTS] __attribute__((aligned(LNS_KERNEL_ALIGNMENT)));
     for (size_t cell = first; cell < end; cell += ROWS) {
         const size_t count = end - cell < ROWS ? end - cell : ROWS;
-        multiply_cells(head->input + cell * head->stride, head->stride, count, head->packed, DESCRIPTOR_OUTPUTS, rows);
+        multiply_cells((const element *)head->input + cell * head->stride, head->stride, count, head->packed,
+                       DESCRIPTOR_OUTPUTS, rows);
         for (size_t r = 0; r < count; r++)
             finish_descriptor(rows + r * DESCRIPTOR_OUTPUTS, head->bias,
                               head->descriptors + (cell + r) * DESCRIPTOR_OUTPUTS);

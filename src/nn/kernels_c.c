@@ -46,4 +46,6 @@ static inline vec vec_from_int(ivec x) {
     return __builtin_convertvector(x, vec);
 }
 
+#include "nn/elements_float32.h"
+
 #include "nn/kernels_tmpl.h"

@@ -5,19 +5,15 @@
  *   ROWS, COLUMNS          accumulators of the matrix product: ROWS tiles x COLUMNS vectors of outputs
  *   TILES(inputs)          tiles of a block, a multiple of ROWS
  *   TABLE, TABLE_NAME      the table to fill
+ * and includes what defines its elements, elements_float32.h or its own:
+ *   element                type of activations, transformed inputs and packed weights
+ *   STEP                   input channels that one multiply_add() takes
+ *   operand                LANES x STEP elements
+ *   load_elements, store_elements, to_element, repeat_elements, load_weights, multiply_add
  */
 #include "nn/kernels.h"
 
 #define BLOCK (COLUMNS * LANES) /* outputs that are computed together */
-#define INLINE static inline __attribute__((always_inline))
-
-INLINE vec vec_load(const float *p) {
-    return *(const vec *)__builtin_assume_aligned(p, 4 * LANES);
-}
-
-INLINE void vec_store(float *p, vec x) {
-    *(vec *)__builtin_assume_aligned(p, 4 * LANES) = x;
-}
 
 /* Sums over channels are kept in 16 parts whatever the width of the registers, and the parts are added in a fixed order:
  * kernel sets with fused multiply-add then agree to the last bit. */
@@ -41,6 +37,7 @@ INLINE float sum_parts(const vec *parts) {
 
 const lns_nn_kernels TABLE = {
     .name = TABLE_NAME,
+    .element_size = sizeof(element),
     .outputs_block = BLOCK,
     .pack_conv3x3 = pack_conv3x3,
     .pack_conv1x1 = pack_conv1x1,
@@ -49,4 +46,5 @@ const lns_nn_kernels TABLE = {
     .conv3x3 = conv3x3,
     .score_head = score_head,
     .descriptor_head = descriptor_head,
+    .multiply_in_registers = multiply_in_registers,
 };

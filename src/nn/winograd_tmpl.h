@@ -14,7 +14,7 @@
 #define POINT_A 0.70710678118654752440
 #define POINT_B 1.41421356237309504880
 #define SEGMENT 8 /* tiles of a row whose columns are transformed together: neighbours share two columns */
-#define PAD 16    /* floats between the 36 parts, so that they do not fall on the same cache sets */
+#define PAD 64    /* bytes between the 36 parts, so that they do not fall on the same cache sets */
 
 /* ---- Weights ------------------------------------------------------------------------------------ */
 
@@ -34,8 +34,8 @@ INLINE void transform_weights(double out[LNS_TILE_INPUT][BLOCK], const double in
     }
 }
 
-static void pack_conv3x3(const float *weights, int inputs, size_t block, float *packed) {
-    packed += block * LNS_TILE_POINTS * (size_t)inputs * BLOCK;
+static void pack_conv3x3(const float *weights, int inputs, size_t block, void *packed) {
+    element *panels = (element *)packed + block * LNS_TILE_POINTS * (size_t)inputs * BLOCK;
     weights += block * BLOCK * (size_t)inputs * 9;
     for (int i = 0; i < inputs; i++) {
         double kernel[3][3][BLOCK], rows[3][LNS_TILE_INPUT][BLOCK], column[3][BLOCK], point[LNS_TILE_INPUT][BLOCK];
@@ -49,9 +49,9 @@ static void pack_conv3x3(const float *weights, int inputs, size_t block, float *
                 memcpy(column[y], rows[y][x], sizeof column[y]);
             transform_weights(point, column);
             for (int y = 0; y < LNS_TILE_INPUT; y++) {
-                float *out = packed + ((size_t)(y * LNS_TILE_INPUT + x) * (size_t)inputs + (size_t)i) * BLOCK;
+                element *panel = panels + (size_t)(y * LNS_TILE_INPUT + x) * (size_t)inputs * BLOCK;
                 for (int k = 0; k < BLOCK; k++)
-                    out[k] = (float)point[y][k];
+                    panel[panel_place((size_t)i, (size_t)k)] = to_element((float)point[y][k]);
             }
         }
     }
@@ -116,7 +116,7 @@ INLINE void first_layer_column(const lns_conv3x3 *layer, int tile_y, int x, int 
 
 /* Transforms `count` <= SEGMENT neighbouring tiles into V, from tile `slot` of the block on. */
 INLINE void transform_segment(const lns_conv3x3 *layer, int inputs, int from_picture, int tile_y, int tile_x, int count,
-                              float *v, size_t v_part) {
+                              element *v, size_t v_part) {
     const size_t input_row = (size_t)(layer->width + 2) * (size_t)inputs;
     for (int channel = 0; channel < inputs; channel += LANES) {
         vec columns[(LNS_TILE_OUTPUT * SEGMENT + 2) * LNS_TILE_INPUT];
@@ -125,16 +125,16 @@ INLINE void transform_segment(const lns_conv3x3 *layer, int inputs, int from_pic
             if (from_picture) {
                 first_layer_column(layer, tile_y, LNS_TILE_OUTPUT * tile_x + x - 1, channel, in);
             } else {
-                const float *pixel = layer->input + (size_t)(LNS_TILE_OUTPUT * tile_y) * input_row +
-                                     (size_t)(LNS_TILE_OUTPUT * tile_x + x) * (size_t)inputs + channel;
+                const element *pixel = (const element *)layer->input + (size_t)(LNS_TILE_OUTPUT * tile_y) * input_row +
+                                       (size_t)(LNS_TILE_OUTPUT * tile_x + x) * (size_t)inputs + channel;
 #pragma GCC unroll 6
                 for (int y = 0; y < LNS_TILE_INPUT; y++)
-                    in[y] = vec_load(pixel + (size_t)y * input_row);
+                    in[y] = load_elements(pixel + (size_t)y * input_row);
             }
             transform_inputs(columns + x * LNS_TILE_INPUT, in);
         }
         for (int t = 0; t < count; t++) {
-            float *out = v + (size_t)t * (size_t)inputs + (size_t)channel;
+            element *out = v + (size_t)t * (size_t)inputs + (size_t)channel;
 #pragma GCC unroll 6
             for (int y = 0; y < LNS_TILE_INPUT; y++) {
                 vec in[LNS_TILE_INPUT], points[LNS_TILE_INPUT];
@@ -144,7 +144,7 @@ INLINE void transform_segment(const lns_conv3x3 *layer, int inputs, int from_pic
                 transform_inputs(points, in);
 #pragma GCC unroll 6
                 for (int x = 0; x < LNS_TILE_INPUT; x++)
-                    vec_store(out + (size_t)(y * LNS_TILE_INPUT + x) * v_part, points[x]);
+                    store_elements(out + (size_t)(y * LNS_TILE_INPUT + x) * v_part, points[x]);
             }
         }
     }
@@ -164,7 +164,7 @@ INLINE void transform_outputs(vec *out, const vec *in) {
 }
 
 /* LANES outputs of one tile. `out`: the first of its pixels. */
-INLINE void transform_tile(const float *m, size_t m_part, vec bias, int pool, float *out, size_t out_row,
+INLINE void transform_tile(const float *m, size_t m_part, vec bias, int pool, element *out, size_t out_row,
                            size_t out_pixel) {
     const vec zero = vec_all(0.0f);
     vec rows[LNS_TILE_OUTPUT][LNS_TILE_INPUT];
@@ -188,15 +188,15 @@ INLINE void transform_tile(const float *m, size_t m_part, vec bias, int pool, fl
             /* Bias and ReLU keep order, so the maximum can come first. */
             const vec left = vec_max(vec_max(upper[0], upper[1]), vec_max(lower[0], lower[1]));
             const vec right = vec_max(vec_max(upper[2], upper[3]), vec_max(lower[2], lower[3]));
-            float *pixel = out + (size_t)(y / 2) * out_row;
-            vec_store(pixel, vec_max(left + bias, zero));
-            vec_store(pixel + out_pixel, vec_max(right + bias, zero));
+            element *pixel = out + (size_t)(y / 2) * out_row;
+            store_elements(pixel, vec_max(left + bias, zero));
+            store_elements(pixel + out_pixel, vec_max(right + bias, zero));
         } else {
-            float *pixel = out + (size_t)y * out_row;
+            element *pixel = out + (size_t)y * out_row;
 #pragma GCC unroll 4
             for (int x = 0; x < LNS_TILE_OUTPUT; x++) {
-                vec_store(pixel + (size_t)x * out_pixel, vec_max(upper[x] + bias, zero));
-                vec_store(pixel + out_row + (size_t)x * out_pixel, vec_max(lower[x] + bias, zero));
+                store_elements(pixel + (size_t)x * out_pixel, vec_max(upper[x] + bias, zero));
+                store_elements(pixel + out_row + (size_t)x * out_pixel, vec_max(lower[x] + bias, zero));
             }
         }
     }
@@ -204,8 +204,10 @@ INLINE void transform_tile(const float *m, size_t m_part, vec bias, int pool, fl
 
 /* ---- A block of tiles --------------------------------------------------------------------------- */
 
-#define V_PART(inputs) ((size_t)TILES(inputs) * (size_t)(inputs) + PAD)
-#define M_PART(inputs) ((size_t)TILES(inputs) * BLOCK + PAD)
+/* Elements and floats of one of the 36 parts. */
+#define V_PART(inputs) ((size_t)TILES(inputs) * (size_t)(inputs) + PAD / sizeof(element))
+#define M_PART(inputs) ((size_t)TILES(inputs) * BLOCK + PAD / sizeof(float))
+#define V_SIZE(inputs) (LNS_TILE_POINTS * V_PART(inputs) * sizeof(element))
 
 static size_t conv3x3_tiles(int inputs) {
     (void)inputs; /* where the number is the same for all */
@@ -213,11 +215,11 @@ static size_t conv3x3_tiles(int inputs) {
 }
 
 static size_t conv3x3_scratch(int inputs) {
-    return LNS_TILE_POINTS * (V_PART(inputs) + M_PART(inputs));
+    return V_SIZE(inputs) + LNS_TILE_POINTS * M_PART(inputs) * sizeof(float);
 }
 
 /* Fills V; returns how many tiles the block has. */
-INLINE size_t transform_block(const lns_conv3x3 *layer, int inputs, int from_picture, size_t first, float *v) {
+INLINE size_t transform_block(const lns_conv3x3 *layer, int inputs, int from_picture, size_t first, element *v) {
     const size_t tiles_x = (size_t)layer->width / LNS_TILE_OUTPUT;
     const size_t all = tiles_x * ((size_t)layer->height / LNS_TILE_OUTPUT);
     const size_t tiles = all - first < TILES(inputs) ? all - first : TILES(inputs);
@@ -235,28 +237,29 @@ INLINE size_t transform_block(const lns_conv3x3 *layer, int inputs, int from_pic
     if (rows > tiles)
         for (size_t part = 0; part < LNS_TILE_POINTS; part++)
             memset(v + part * V_PART(inputs) + tiles * (size_t)inputs, 0,
-                   (rows - tiles) * (size_t)inputs * sizeof(float));
+                   (rows - tiles) * (size_t)inputs * sizeof(element));
     return tiles;
 }
 
 /* Everything that shapes the loops is a constant where this is inlined. */
 INLINE void convolve_block(const lns_conv3x3 *layer, int inputs, int from_picture, int pool, size_t block,
-                           size_t first_outputs, size_t end_outputs, float *scratch) {
-    float *v = scratch, *m = scratch + LNS_TILE_POINTS * V_PART(inputs);
+                           size_t first_outputs, size_t end_outputs, void *scratch) {
+    element *v = scratch;
+    float *m = (float *)(void *)((char *)scratch + V_SIZE(inputs));
     const size_t first = block * TILES(inputs);
     const size_t tiles = transform_block(layer, inputs, from_picture, first, v);
     const size_t tiles_x = (size_t)layer->width / LNS_TILE_OUTPUT;
     const size_t step = pool ? LNS_TILE_OUTPUT / 2 : LNS_TILE_OUTPUT;
     for (size_t outputs = first_outputs; outputs < end_outputs; outputs++) {
-        const float *panel = layer->packed + outputs * LNS_TILE_POINTS * (size_t)inputs * BLOCK;
+        const element *panel = (const element *)layer->packed + outputs * LNS_TILE_POINTS * (size_t)inputs * BLOCK;
         for (size_t part = 0; part < LNS_TILE_POINTS; part++, panel += (size_t)inputs * BLOCK)
             for (size_t t = 0; t < tiles; t += ROWS)
                 multiply(v + part * V_PART(inputs) + t * (size_t)inputs, (size_t)inputs, panel, inputs,
                          m + part * M_PART(inputs) + t * BLOCK, BLOCK);
         for (size_t t = 0; t < tiles; t++) {
             const size_t y = (first + t) / tiles_x, x = (first + t) % tiles_x;
-            float *out = layer->output + y * step * layer->output_row + x * step * layer->output_pixel +
-                         outputs * BLOCK;
+            element *out = (element *)layer->output + y * step * layer->output_row + x * step * layer->output_pixel +
+                           outputs * BLOCK;
             for (int c = 0; c < COLUMNS; c++)
                 transform_tile(m + t * BLOCK + c * LANES, M_PART(inputs),
                                vec_load(layer->bias + outputs * BLOCK + c * LANES), pool, out + c * LANES,
@@ -267,7 +270,7 @@ INLINE void convolve_block(const lns_conv3x3 *layer, int inputs, int from_pictur
 
 #define CONVOLVE(name, inputs, from_picture, pool)                                                                     \
     static __attribute__((noinline)) void name(const lns_conv3x3 *layer, size_t block, size_t first_outputs,           \
-                                               size_t end_outputs, float *scratch) {                                   \
+                                               size_t end_outputs, void *scratch) {                                    \
         convolve_block(layer, inputs, from_picture, pool, block, first_outputs, end_outputs, scratch);                 \
     }
 CONVOLVE(convolve_picture_pool, 64, 1, 1)
@@ -276,8 +279,7 @@ CONVOLVE(convolve_64_pool, 64, 0, 1)
 CONVOLVE(convolve_128, 128, 0, 0)
 CONVOLVE(convolve_128_pool, 128, 0, 1)
 
-static void conv3x3(const lns_conv3x3 *layer, size_t block, size_t first_outputs, size_t end_outputs,
-                    float *scratch) {
+static void conv3x3(const lns_conv3x3 *layer, size_t block, size_t first_outputs, size_t end_outputs, void *scratch) {
     if (layer->first != NULL)
         convolve_picture_pool(layer, block, first_outputs, end_outputs, scratch);
     else if (layer->inputs == 64 && layer->pool)

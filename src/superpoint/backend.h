@@ -28,6 +28,9 @@ typedef struct lns_backend_operations {
                          int with_descriptors, lns_backend_result *result);
     /* The maps alone, as lns_superpoint_forward() gives them. */
     lns_status (*forward)(lns_backend *backend, const uint8_t *frame, float *scores, float *descriptors);
+    /* As lns_superpoint_profile() and lns_superpoint_peak(). */
+    lns_status (*profile)(lns_backend *backend, const uint8_t *frame, lns_step_time *steps, size_t *count);
+    lns_status (*peak)(lns_backend *backend, double *gflops);
     void (*close)(lns_backend *backend);
 } lns_backend_operations;
 

@@ -100,6 +100,22 @@ static lns_status forward(lns_backend *backend, const uint8_t *frame, float *sco
     return LNS_OK;
 }
 
+static lns_status profile(lns_backend *backend, const uint8_t *frame, lns_step_time *steps, size_t *count) {
+    cpu_backend *cpu = (cpu_backend *)backend;
+    lns_network_scratch *scratch;
+    const lns_status status = borrow_scratch(cpu, &scratch);
+    if (status != LNS_OK)
+        return status;
+    *count = lns_network_profile(cpu->network, scratch, frame, steps);
+    return_scratch(cpu, scratch);
+    return LNS_OK;
+}
+
+static lns_status peak(lns_backend *backend, double *gflops) {
+    *gflops = lns_network_peak_gflops(((cpu_backend *)backend)->network);
+    return LNS_OK;
+}
+
 static void close_backend(lns_backend *backend) {
     cpu_backend *cpu = (cpu_backend *)backend;
     for (int i = 0; i < KEPT; i++)
@@ -111,7 +127,7 @@ static void close_backend(lns_backend *backend) {
 }
 
 static const lns_backend_operations operations = {
-    .name = "cpu", .detect = detect, .forward = forward, .close = close_backend};
+    .name = "cpu", .detect = detect, .forward = forward, .profile = profile, .peak = peak, .close = close_backend};
 
 lns_status lns_cpu_backend_open(const lns_superpoint_weights *weights, const lns_superpoint_options *options,
                                 lns_backend **backend) {
@@ -125,13 +141,14 @@ lns_status lns_cpu_backend_open(const lns_superpoint_weights *weights, const lns
         return lns_fail_memory(sizeof *cpu);
     pthread_mutex_init(&cpu->lock, NULL);
     cpu->base.operations = &operations;
-    cpu->base.cpu_path = lns_cpu_level_name(level);
     cpu->base.threads = options->threads > 0 ? options->threads : lns_cpu_count();
     if (cpu->base.threads > LNS_THREADS_LIMIT)
         cpu->base.threads = LNS_THREADS_LIMIT;
     status = lns_thread_pool_create(cpu->base.threads, &cpu->pool);
     if (status == LNS_OK)
-        status = lns_network_create(weights, level, cpu->pool, &cpu->network);
+        status = lns_network_create(weights, level, options->precision, cpu->pool, &cpu->network);
+    if (status == LNS_OK)
+        cpu->base.cpu_path = lns_network_kernels(cpu->network);
     if (status != LNS_OK) {
         close_backend(&cpu->base);
         return status;

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "nn/kernels.h"
@@ -20,29 +21,35 @@ enum { SECOND, BLOCK2A, BLOCK2B, BLOCK3A, BLOCK3B, BLOCK4A, BLOCK4B, HEADS, LAYE
 static const struct {
     int height, width, inputs, outputs, pool;
     int weights; /* index of the weights; HEADS: of the first half */
+    const char *name;
 } plan[LAYERS] = {
-    [SECOND] = {480, 640, 64, 64, 1, LNS_CONV1B},    [BLOCK2A] = {240, 320, 64, 64, 0, LNS_CONV2A},
-    [BLOCK2B] = {240, 320, 64, 64, 1, LNS_CONV2B},   [BLOCK3A] = {120, 160, 64, 128, 0, LNS_CONV3A},
-    [BLOCK3B] = {120, 160, 128, 128, 1, LNS_CONV3B}, [BLOCK4A] = {60, 80, 128, 128, 0, LNS_CONV4A},
-    [BLOCK4B] = {60, 80, 128, 128, 0, LNS_CONV4B},   [HEADS] = {60, 80, 128, HEADS_WIDTH, 0, LNS_CONV_SCORE_A},
+    [SECOND] = {480, 640, 64, 64, 1, LNS_CONV1B, "conv1a, conv1b, pool"},
+    [BLOCK2A] = {240, 320, 64, 64, 0, LNS_CONV2A, "conv2a"},
+    [BLOCK2B] = {240, 320, 64, 64, 1, LNS_CONV2B, "conv2b, pool"},
+    [BLOCK3A] = {120, 160, 64, 128, 0, LNS_CONV3A, "conv3a"},
+    [BLOCK3B] = {120, 160, 128, 128, 1, LNS_CONV3B, "conv3b, pool"},
+    [BLOCK4A] = {60, 80, 128, 128, 0, LNS_CONV4A, "conv4a"},
+    [BLOCK4B] = {60, 80, 128, 128, 0, LNS_CONV4B, "conv4b"},
+    [HEADS] = {60, 80, 128, HEADS_WIDTH, 0, LNS_CONV_SCORE_A, "convPa, convDa"},
 };
 
 struct lns_network {
     const lns_nn_kernels *kernels;
     lns_thread_pool *pool;
-    float *memory; /* all below */
+    char *memory; /* all below */
     float *first_weights, *first_bias;
-    float *packed[LAYERS], *bias[LAYERS];
-    float *score_packed, *score_bias, *reject_weights;
-    float *descriptor_packed, *descriptor_bias;
+    void *packed[LAYERS];
+    float *bias[LAYERS];
+    void *score_packed, *descriptor_packed;
+    float *score_bias, *reject_weights, *descriptor_bias;
 };
 
 struct lns_network_scratch {
-    float *memory; /* all below */
+    char *memory; /* all below */
     float *picture;
-    float *odd, *even; /* outputs of the layers in turn */
+    void *odd, *even; /* outputs of the layers in turn */
     float *scores;
-    float *workers; /* worker_size floats for each thread */
+    char *workers; /* worker_size bytes for each thread */
     size_t worker_size;
 };
 
@@ -50,42 +57,48 @@ struct lns_network_scratch {
 
 /* Gives out parts of one block; with memory NULL it only counts. */
 typedef struct layout {
-    float *memory;
-    size_t used;
+    char *memory;
+    size_t used; /* bytes */
 } layout;
 
-static float *take(layout *l, size_t count) {
-    float *part = l->memory != NULL ? l->memory + l->used : NULL;
-    l->used += (count + 15) / 16 * 16;
+/* Room for `count` values of `size` bytes. */
+static void *take(layout *l, size_t count, size_t size) {
+    char *part = l->memory != NULL ? l->memory + l->used : NULL;
+    l->used += (count * size + LNS_KERNEL_ALIGNMENT - 1) / LNS_KERNEL_ALIGNMENT * LNS_KERNEL_ALIGNMENT;
     return part;
 }
 
 static void lay_out_network(lns_network *n, layout *l) {
-    n->first_weights = take(l, 9 * LNS_FIRST_OUTPUTS);
-    n->first_bias = take(l, LNS_FIRST_OUTPUTS);
+    const size_t element = n->kernels->element_size;
+    n->first_weights = take(l, 9 * LNS_FIRST_OUTPUTS, sizeof(float));
+    n->first_bias = take(l, LNS_FIRST_OUTPUTS, sizeof(float));
     for (int i = 0; i < LAYERS; i++) {
-        n->packed[i] = take(l, (size_t)plan[i].outputs * (size_t)plan[i].inputs * LNS_TILE_POINTS);
-        n->bias[i] = take(l, (size_t)plan[i].outputs);
+        n->packed[i] = take(l, (size_t)plan[i].outputs * (size_t)plan[i].inputs * LNS_TILE_POINTS, element);
+        n->bias[i] = take(l, (size_t)plan[i].outputs, sizeof(float));
     }
-    n->score_packed = take(l, (LNS_SCORE_CLASSES - 1) * LNS_HEAD_INPUTS);
-    n->reject_weights = take(l, LNS_HEAD_INPUTS);
-    n->score_bias = take(l, LNS_SCORE_CLASSES);
-    n->descriptor_packed = take(l, DESCRIPTOR_SIZE * LNS_HEAD_INPUTS);
-    n->descriptor_bias = take(l, DESCRIPTOR_SIZE);
+    n->score_packed = take(l, (LNS_SCORE_CLASSES - 1) * LNS_HEAD_INPUTS, element);
+    n->reject_weights = take(l, LNS_HEAD_INPUTS, sizeof(float));
+    n->score_bias = take(l, LNS_SCORE_CLASSES, sizeof(float));
+    n->descriptor_packed = take(l, DESCRIPTOR_SIZE * LNS_HEAD_INPUTS, element);
+    n->descriptor_bias = take(l, DESCRIPTOR_SIZE, sizeof(float));
 }
 
 static size_t worker_size(const lns_nn_kernels *kernels) {
     const size_t a = kernels->conv3x3_scratch(64), b = kernels->conv3x3_scratch(128);
-    return ((a > b ? a : b) + 15) / 16 * 16;
+    return a > b ? a : b;
 }
 
-static void lay_out_scratch(lns_network_scratch *s, layout *l, int threads) {
-    s->picture = take(l, (size_t)(LNS_NETWORK_HEIGHT + 2 * LNS_FIRST_BORDER) * (LNS_NETWORK_WIDTH + 2 * LNS_FIRST_BORDER));
+static void lay_out_scratch(lns_network_scratch *s, layout *l, const lns_network *n) {
+    const size_t element = n->kernels->element_size;
+    s->picture =
+        take(l, (size_t)(LNS_NETWORK_HEIGHT + 2 * LNS_FIRST_BORDER) * (LNS_NETWORK_WIDTH + 2 * LNS_FIRST_BORDER),
+             sizeof(float));
     /* The largest outputs are those of the second layer and of block 2a, with their borders. */
-    s->odd = take(l, (size_t)(240 + 2) * (320 + 2) * 64);
-    s->even = take(l, (size_t)(240 + 2) * (320 + 2) * 64);
-    s->scores = take(l, LNS_FRAME_PIXELS);
-    s->workers = take(l, s->worker_size * (size_t)threads);
+    s->odd = take(l, (size_t)(240 + 2) * (320 + 2) * 64, element);
+    s->even = take(l, (size_t)(240 + 2) * (320 + 2) * 64, element);
+    s->scores = take(l, LNS_FRAME_PIXELS, sizeof(float));
+    s->worker_size = worker_size(n->kernels);
+    s->workers = take(l, (size_t)lns_thread_pool_size(n->pool), s->worker_size);
 }
 
 /* ---- Weights ------------------------------------------------------------------------------------ */
@@ -107,11 +120,11 @@ static void pack_block(void *context, size_t round, int worker) {
             continue;
         }
         const lns_conv_weights *conv = &task->weights->conv[plan[i].weights];
-        float *packed = n->packed[i];
+        char *packed = n->packed[i];
         const size_t half = HEAD_OUTPUTS / n->kernels->outputs_block;
         if (i == HEADS && round >= half) {
             conv = &task->weights->conv[LNS_CONV_DESCRIPTOR_A];
-            packed += (size_t)HEAD_OUTPUTS * (size_t)plan[i].inputs * LNS_TILE_POINTS;
+            packed += (size_t)HEAD_OUTPUTS * (size_t)plan[i].inputs * LNS_TILE_POINTS * n->kernels->element_size;
             round -= half;
         }
         n->kernels->pack_conv3x3(conv->weight, plan[i].inputs, round, packed);
@@ -143,21 +156,32 @@ static void pack_small_layers(lns_network *n, const lns_superpoint_weights *weig
     copy_floats(n->descriptor_bias, descriptor->bias, DESCRIPTOR_SIZE);
 }
 
-lns_status lns_network_create(const lns_superpoint_weights *weights, lns_cpu_level level, lns_thread_pool *pool,
-                              lns_network **result) {
+/* Says which of CPU and LENSING_CPU stands in the way. */
+static lns_status refuse_bf16(lns_cpu_level level) {
+    if (!lns_cpu_has_bf16())
+        return lns_fail(LNS_ERROR_UNSUPPORTED,
+                        "precision bf16 needs a CPU with AVX512_BF16, which this one has not; use fp32");
+    return lns_fail(LNS_ERROR_UNSUPPORTED, "precision bf16 needs the avx512 kernels, and LENSING_CPU is %s; use fp32",
+                    lns_cpu_level_name(level));
+}
+
+lns_status lns_network_create(const lns_superpoint_weights *weights, lns_cpu_level level, lns_precision precision,
+                              lns_thread_pool *pool, lns_network **result) {
     *result = NULL;
+    const lns_nn_kernels *kernels = lns_nn_kernels_for(level, precision);
+    if (kernels == NULL)
+        return refuse_bf16(level);
     lns_network *n = lns_calloc(1, sizeof *n);
     if (n == NULL)
         return lns_fail_memory(sizeof *n);
-    n->kernels = lns_nn_kernels_for(level);
+    n->kernels = kernels;
     n->pool = pool;
     layout l = {0};
     lay_out_network(n, &l);
-    const size_t size = l.used * sizeof(float);
-    n->memory = lns_aligned_alloc(size);
+    n->memory = lns_aligned_alloc(l.used);
     if (n->memory == NULL) {
         lns_free(n);
-        return lns_fail_memory(size);
+        return lns_fail_memory(l.used);
     }
     l = (layout){n->memory, 0};
     lay_out_network(n, &l);
@@ -178,23 +202,24 @@ void lns_network_destroy(lns_network **network) {
     *network = NULL;
 }
 
+const char *lns_network_kernels(const lns_network *network) {
+    return network->kernels->name;
+}
+
 lns_status lns_network_scratch_create(const lns_network *network, lns_network_scratch **scratch) {
     *scratch = NULL;
     lns_network_scratch *s = lns_calloc(1, sizeof *s);
     if (s == NULL)
         return lns_fail_memory(sizeof *s);
-    const int threads = lns_thread_pool_size(network->pool);
-    s->worker_size = worker_size(network->kernels);
     layout l = {0};
-    lay_out_scratch(s, &l, threads);
-    const size_t size = l.used * sizeof(float);
-    s->memory = lns_aligned_alloc(size);
+    lay_out_scratch(s, &l, network);
+    s->memory = lns_aligned_alloc(l.used);
     if (s->memory == NULL) {
         lns_free(s);
-        return lns_fail_memory(size);
+        return lns_fail_memory(l.used);
     }
     l = (layout){s->memory, 0};
-    lay_out_scratch(s, &l, threads);
+    lay_out_scratch(s, &l, network);
     *scratch = s;
     return LNS_OK;
 }
@@ -223,14 +248,14 @@ static void convert_frame(const uint8_t *frame, float *picture) {
     }
 }
 
-/* One pixel of zeros around an output of height x width pixels. */
-static void clear_border(float *output, size_t height, size_t width, size_t channels) {
-    const size_t row = (width + 2) * channels, pixel = channels * sizeof(float);
-    memset(output, 0, row * sizeof(float));
-    memset(output + (height + 1) * row, 0, row * sizeof(float));
+/* One pixel of zeros around an output of height x width pixels of `pixel` bytes. */
+static void clear_border(void *output, size_t height, size_t width, size_t pixel) {
+    const size_t row = (width + 2) * pixel;
+    memset(output, 0, row);
+    memset((char *)output + (height + 1) * row, 0, row);
     for (size_t y = 1; y <= height; y++) {
-        memset(output + y * row, 0, pixel);
-        memset(output + y * row + (width + 1) * channels, 0, pixel);
+        memset((char *)output + y * row, 0, pixel);
+        memset((char *)output + y * row + (width + 1) * pixel, 0, pixel);
     }
 }
 
@@ -262,11 +287,35 @@ static void run_layer(const lns_network *n, layer_task *task) {
     lns_thread_pool_run(n->pool, rounds * task->shares, run_block, task);
 }
 
+/* Where the times of steps go. */
+typedef struct profile {
+    lns_step_time *steps;
+    size_t count;
+    double last; /* when the step before ended */
+} profile;
+
+/* The end of a step. */
+static void note_step(profile *p, const char *name, double operations) {
+    if (p == NULL)
+        return;
+    const double now = lns_clock_ms();
+    p->steps[p->count++] = (lns_step_time){name, now - p->last, operations * 1e-9};
+    p->last = now;
+}
+
+/* Additions and multiplications of the products of a layer, and of the first layer where that is computed in it. */
+static double layer_operations(int layer) {
+    const double tiles = (double)(plan[layer].height / LNS_TILE_OUTPUT) * (plan[layer].width / LNS_TILE_OUTPUT);
+    const double first = layer == SECOND ? 2.0 * 9 * LNS_FIRST_OUTPUTS * plan[layer].height * plan[layer].width : 0;
+    return 2.0 * LNS_TILE_POINTS * tiles * plan[layer].inputs * plan[layer].outputs + first;
+}
+
 /* The 3 x 3 layers. Returns the rows of HEADS_WIDTH channels that the 1 x 1 layers read. */
-static const float *run_layers(const lns_network *n, lns_network_scratch *s, int with_descriptors) {
+static const void *run_layers(const lns_network *n, lns_network_scratch *s, int with_descriptors, profile *times) {
     const lns_first_layer first = {s->picture, n->first_weights, n->first_bias};
-    const float *input = NULL;
-    float *output = s->odd;
+    const size_t element = n->kernels->element_size;
+    const void *input = NULL;
+    void *output = s->odd;
     for (int i = 0; i < LAYERS; i++) {
         const size_t height = (size_t)(plan[i].pool ? plan[i].height / 2 : plan[i].height);
         const size_t width = (size_t)(plan[i].pool ? plan[i].width / 2 : plan[i].width);
@@ -274,7 +323,7 @@ static const float *run_layers(const lns_network *n, lns_network_scratch *s, int
         const size_t border = i == HEADS ? 0 : 1;
         const size_t row = (width + 2 * border) * channels;
         if (border > 0)
-            clear_border(output, height, width, channels);
+            clear_border(output, height, width, channels * element);
         layer_task task = {
             .kernels = n->kernels,
             .layer = {.height = plan[i].height,
@@ -286,12 +335,13 @@ static const float *run_layers(const lns_network *n, lns_network_scratch *s, int
                       .bias = n->bias[i],
                       .first = i == SECOND ? &first : NULL,
                       .input = input,
-                      .output = output + border * (row + channels),
+                      .output = (char *)output + border * (row + channels) * element,
                       .output_row = row,
                       .output_pixel = channels},
             .scratch = s,
         };
         run_layer(n, &task);
+        note_step(times, plan[i].name, layer_operations(i));
         input = output;
         output = output == s->odd ? s->even : s->odd;
     }
@@ -314,19 +364,61 @@ static void run_heads(void *context, size_t round, int worker) {
         task->kernels->descriptor_head(&task->descriptor, first, end);
 }
 
-void lns_network_run(const lns_network *n, lns_network_scratch *s, const uint8_t *frame, int with_descriptors,
-                     const float **scores, const float **descriptors) {
+static void run_network(const lns_network *n, lns_network_scratch *s, const uint8_t *frame, int with_descriptors,
+                        profile *times, const float **scores, const float **descriptors) {
     convert_frame(frame, s->picture);
-    const float *rows = run_layers(n, s, with_descriptors);
+    note_step(times, "bytes to floats", 0);
+    const void *rows = run_layers(n, s, with_descriptors, times);
     /* The last layer's input is not needed any more: its place takes the descriptors. */
     float *map = with_descriptors ? (rows == s->odd ? s->even : s->odd) : NULL;
     heads_task task = {
         .kernels = n->kernels,
         .score = {rows, HEADS_WIDTH, LNS_CELLS_X, LNS_CELLS_Y, n->score_packed, n->score_bias, n->reject_weights,
                   s->scores},
-        .descriptor = {rows + HEAD_OUTPUTS, HEADS_WIDTH, n->descriptor_packed, n->descriptor_bias, map},
+        .descriptor = {(const char *)rows + HEAD_OUTPUTS * n->kernels->element_size, HEADS_WIDTH, n->descriptor_packed,
+                       n->descriptor_bias, map},
     };
     lns_thread_pool_run(n->pool, (CELLS + CELLS_AT_A_TIME - 1) / CELLS_AT_A_TIME, run_heads, &task);
+    note_step(times, "convPb, convDb", 2.0 * CELLS * LNS_HEAD_INPUTS * (LNS_SCORE_CLASSES + DESCRIPTOR_SIZE));
     *scores = s->scores;
     *descriptors = map;
+}
+
+void lns_network_run(const lns_network *n, lns_network_scratch *s, const uint8_t *frame, int with_descriptors,
+                     const float **scores, const float **descriptors) {
+    run_network(n, s, frame, with_descriptors, NULL, scores, descriptors);
+}
+
+size_t lns_network_profile(const lns_network *n, lns_network_scratch *s, const uint8_t *frame, lns_step_time *steps) {
+    _Static_assert(LAYERS + 2 <= LNS_STEPS_LIMIT, "room for the layers, the frame before and the heads behind");
+    profile times = {steps, 0, lns_clock_ms()};
+    const float *scores, *descriptors;
+    run_network(n, s, frame, 1, &times, &scores, &descriptors);
+    return times.count;
+}
+
+/* ---- The fastest that it could go --------------------------------------------------------------- */
+
+#define PEAK_MULTIPLY_ADDS 20000 /* of one round, for each accumulator: well below a millisecond */
+#define PEAK_ROUNDS 24           /* of each thread in one measurement */
+#define PEAK_MEASUREMENTS 10
+
+static void multiply_in_registers(void *context, size_t round, int worker) {
+    (void)round;
+    (void)worker;
+    const lns_network *n = context;
+    n->kernels->multiply_in_registers(PEAK_MULTIPLY_ADDS);
+}
+
+double lns_network_peak_gflops(const lns_network *n) {
+    const size_t rounds = PEAK_ROUNDS * (size_t)lns_thread_pool_size(n->pool);
+    double best = 0;
+    for (int i = 0; i < PEAK_MEASUREMENTS; i++) {
+        const double operations = n->kernels->multiply_in_registers(PEAK_MULTIPLY_ADDS) * (double)rounds;
+        const double start = lns_clock_ms();
+        lns_thread_pool_run(n->pool, rounds, multiply_in_registers, (void *)(uintptr_t)n);
+        const double gflops = operations * 1e-6 / (lns_clock_ms() - start);
+        best = gflops > best ? gflops : best;
+    }
+    return best;
 }

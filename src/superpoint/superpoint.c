@@ -17,6 +17,7 @@ struct lns_superpoint {
     lns_backend *backend;
     lns_weights_location *location;
     char *license;
+    lns_precision precision;
     int border;
 };
 
@@ -50,8 +51,9 @@ static lns_status take_open_options(const lns_superpoint_options *given, lns_sup
                         LNS_THREADS_LIMIT);
     if (options->backend != NULL && strcmp(options->backend, "cpu") != 0)
         return lns_fail(LNS_ERROR_UNSUPPORTED, "backend '%s' is not known; this build has 'cpu'", options->backend);
-    if (options->precision != LNS_PRECISION_FP32)
-        return lns_fail(LNS_ERROR_UNSUPPORTED, "precision %d is not known; this build has LNS_PRECISION_FP32",
+    if (options->precision != LNS_PRECISION_FP32 && options->precision != LNS_PRECISION_BF16)
+        return lns_fail(LNS_ERROR_UNSUPPORTED,
+                        "precision %d is not known; this build has LNS_PRECISION_FP32 and LNS_PRECISION_BF16",
                         (int)options->precision);
     return LNS_OK;
 }
@@ -102,6 +104,7 @@ lns_status lns_superpoint_open(const lns_superpoint_options *given, lns_superpoi
     lns_superpoint *model = lns_calloc(1, sizeof *model);
     if (model == NULL)
         return lns_fail_memory(sizeof *model);
+    model->precision = options.precision;
     status = lns_weights_locate(options.weights, &model->location);
     if (status == LNS_OK)
         status = open_backend(model, &options);
@@ -134,7 +137,7 @@ lns_status lns_superpoint_describe(const lns_superpoint *model, lns_superpoint_i
     const lns_superpoint_info facts = {
         .backend = model->backend->operations->name,
         .cpu_path = model->backend->cpu_path,
-        .precision = "fp32",
+        .precision = model->precision == LNS_PRECISION_BF16 ? "bf16" : "fp32",
         .threads = model->backend->threads,
         .file = model->location->safetensors,
         .repository = model->location->repository,
@@ -273,4 +276,17 @@ lns_status lns_superpoint_forward(lns_superpoint *model, const uint8_t *frame, f
         return lns_fail(LNS_ERROR_INVALID_ARGUMENT,
                         "lns_superpoint_forward: model, frame and scores must not be NULL");
     return model->backend->operations->forward(model->backend, frame, scores, descriptors);
+}
+
+lns_status lns_superpoint_profile(lns_superpoint *model, const uint8_t *frame, lns_step_time *steps, size_t *count) {
+    if (model == NULL || frame == NULL || steps == NULL || count == NULL)
+        return lns_fail(LNS_ERROR_INVALID_ARGUMENT,
+                        "lns_superpoint_profile: model, frame, steps and count must not be NULL");
+    return model->backend->operations->profile(model->backend, frame, steps, count);
+}
+
+lns_status lns_superpoint_peak(lns_superpoint *model, double *gflops) {
+    if (model == NULL || gflops == NULL)
+        return lns_fail(LNS_ERROR_INVALID_ARGUMENT, "lns_superpoint_peak: model and gflops must not be NULL");
+    return model->backend->operations->peak(model->backend, gflops);
 }

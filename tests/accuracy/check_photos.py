@@ -47,8 +47,8 @@ BORDER = 4
 class Library:
     """The program dump_maps, running."""
 
-    def __init__(self, build, weights, threads):
-        command = [build / "tests" / "accuracy" / "dump_maps", weights, str(threads)]
+    def __init__(self, build, weights, threads, precision="fp32"):
+        command = [build / "tests" / "accuracy" / "dump_maps", weights, str(threads), precision]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
     def ask(self, line):

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the library makes of a photo, for check_photos.py.
+/* What the library makes of a photo, for check_photos.py and check_bf16.py.
  *
- * dump_maps WEIGHTS [THREADS]     reads commands from stdin, one a line, and answers each on stdout:
+ * dump_maps WEIGHTS [THREADS [fp32|bf16]]   reads commands from stdin, one a line, and answers each on stdout:
  *   photo PATH                    reads the photo, resizes it and runs the network. Answer: photo width and height
  * (uint32), the frame (480 x 640 bytes), scores (480 x 640 float32), descriptors (60 x 80 x 256 float32) detect RADIUS
  * THRESHOLD MAX   detects in the last photo. Answer: count N (uint32), x and y in the frame (N x 2 float32), x and y in
@@ -86,12 +86,13 @@ int main(int argc, char **argv) {
     lns_plane *plane = NULL;
     char line[8192];
     if (argc < 2) {
-        fprintf(stderr, "usage: dump_maps WEIGHTS [THREADS]\n");
+        fprintf(stderr, "usage: dump_maps WEIGHTS [THREADS [fp32|bf16]]\n");
         return 2;
     }
     lns_superpoint_options_init(&options);
     options.weights = argv[1];
     options.threads = argc > 2 ? atoi(argv[2]) : 0;
+    options.precision = argc > 3 && strcmp(argv[3], "bf16") == 0 ? LNS_PRECISION_BF16 : LNS_PRECISION_FP32;
     check(lns_superpoint_open(&options, &model), argv[1]);
     while (fgets(line, sizeof line, stdin) != NULL)
         obey(model, line, &plane);

@@ -162,6 +162,20 @@ def test_help_states_the_options_that_exist(tool, photo):
     assert plain[0] == given[0] == 0 and without_times(plain[1]) == without_times(given[1])
 
 
+def test_bf16_is_never_replaced_silently(tool, photo):
+    """Either it runs and is near float32, or the error says what is missing."""
+    code, out, err = tool.detect(photo, "--precision", "bf16", env={"LENSING_CPU": "c"})
+    assert (code, out) == (2, b"") and "precision bf16 needs" in one_error(err)
+    code, out, err = tool.detect(photo, "--precision", "bf16")
+    if "avx512_bf16" not in json.loads(tool("info", "--json")[1])["cpu_features"].split():
+        assert (code, out) == (2, b"") and "precision bf16 needs a CPU with AVX512_BF16" in one_error(err)
+        return
+    assert code == 0, err
+    fast, exact = json.loads(out), json.loads(tool.detect(photo)[1])
+    assert fast["keypoints"] != exact["keypoints"] or fast["scores"] != exact["scores"]
+    assert abs(fast["num_keypoints"] - exact["num_keypoints"]) <= 0.1 * exact["num_keypoints"]
+
+
 # ---- Usage errors ----------------------------------------------------------------------------------------------------
 
 USAGE = [
@@ -187,7 +201,7 @@ USAGE = [
     (["detect", "x", "--format", "xml"], "--format: 'xml' is not one of: json, npz, hdf5"),
     (["detect", "x", "--format", "js"], "--format: 'js' is not one of: json, npz, hdf5"),
     (["detect", "x", "--exif", "on"], "--exif: 'on' is not one of: ignore, apply"),
-    (["detect", "x", "--precision", "fp16"], "--precision: 'fp16' is not one of: fp32"),
+    (["detect", "x", "--precision", "fp16"], "--precision: 'fp16' is not one of: fp32, bf16"),
     *(
         (["detect", "x", "--max-keypoints", value], f"--max-keypoints: '{value}' is not a whole number from -1 to 307200")
         for value in ["-2", "307201", "5x", "5.0", "", " 5", "5 ", "1e3", "0x10", "99999999999999999999", "nan"]
@@ -888,6 +902,26 @@ def test_bench(tool, photo):
     assert (code, err) == (0, "") and json.loads(out)["image"]["width"] == 96
     code, out, err = tool("bench", "--runs", "1", "-i", photo, "-w", tool.weights)
     assert (code, err) == (0, "") and re.search(rb"^forward +[\d.]+ +[\d.]+ +[\d.]+$", out, re.M)
+
+
+def test_bench_layers(tool):
+    code, out, err = tool("bench", "--json", "--layers", "--runs", "3", "-t", "1", "-w", tool.weights)
+    facts = json.loads(out)
+    assert (code, err) == (0, "") and facts["peak_gflops"] > 1
+    layers = facts["layers"]
+    assert [layer["name"] for layer in layers][1:3] == ["conv1a, conv1b, pool", "conv2a"] and len(layers) == 10
+    # 36 products for 16 outputs of each 3 x 3 layer, one for each multiplication of the first and the 1 x 1 layers.
+    macs = {"conv2a": 240 * 320 / 16 * 36 * 64 * 64, "conv3a": 120 * 160 / 16 * 36 * 64 * 128,
+            "conv1a, conv1b, pool": 480 * 640 * (36 / 16 * 64 * 64 + 9 * 64), "convPb, convDb": 60 * 80 * 256 * (65 + 256)}
+    for layer in layers:
+        if layer["name"] in macs:
+            assert abs(layer["gflop"] - 2e-9 * macs[layer["name"]]) < 1e-4
+        assert layer["ms"] > 0 and abs(layer["gflops"] * layer["ms"] - 1e3 * layer["gflop"]) <= 0.01 * 1e3 * layer["gflop"] + 1
+        assert abs(layer["share_of_peak"] - layer["gflops"] / facts["peak_gflops"]) < 2e-3
+    assert 0.1 < sum(layer["ms"] for layer in layers) / facts["forward_ms"] < 10
+    code, out, err = tool("bench", "--layers", "--runs", "1", "-w", tool.weights)
+    assert (code, err) == (0, "") and re.search(rb"^conv2a +[\d.]+ +1\.416 +[\d.]+ +\d+ %$", out, re.M)
+    assert re.search(rb"^all +[\d.]+ +13\.883 ", out, re.M) and b"peak: " in out
 
 
 def test_bench_with_a_bad_image(tool):

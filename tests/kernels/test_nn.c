@@ -36,6 +36,15 @@ static float *zeros(size_t count) {
     return array;
 }
 
+/* Leaves 8 bits, as many as bfloat16 holds: what is stored in it is then the same. */
+static void shorten(float *values, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        int exponent;
+        const double fraction = frexp(values[i], &exponent);
+        values[i] = (float)ldexp(nearbyint(fraction * 256), exponent - 8);
+    }
+}
+
 /* ---- 3 x 3 layers ------------------------------------------------------------------------------- */
 
 typedef struct layer_case {
@@ -75,6 +84,8 @@ static void fill_inputs(layer_data *d) {
                 }
                 *input_at(d, y, x, c) = (float)value;
             }
+    if (!s->first)
+        shorten(d->input, (size_t)(s->height + 2) * (size_t)(s->width + 2) * (size_t)s->inputs);
 }
 
 static double convolve_plain(layer_data *d, int y, int x, int k) {
@@ -127,9 +138,27 @@ static void free_layer(layer_data *d) {
     free(d->expected);
 }
 
-static float *pack_layer(const layer_data *d, const lns_nn_kernels *kernels) {
+/* Elements of a kernel set: float32, or bfloat16, which is the upper half of one that was shortened. */
+static void *to_elements(const float *values, size_t count, const lns_nn_kernels *kernels) {
+    char *elements = lns_aligned_alloc(count * kernels->element_size);
+    for (size_t i = 0; i < count; i++) {
+        const char *value = (const char *)(values + i);
+        memcpy(elements + i * kernels->element_size, value + sizeof(float) - kernels->element_size,
+               kernels->element_size);
+    }
+    return elements;
+}
+
+static float element_at(const void *elements, size_t i, const lns_nn_kernels *kernels) {
+    float value = 0;
+    memcpy((char *)&value + sizeof value - kernels->element_size, (const char *)elements + i * kernels->element_size,
+           kernels->element_size);
+    return value;
+}
+
+static void *pack_layer(const layer_data *d, const lns_nn_kernels *kernels) {
     const size_t outputs = (size_t)d->shape.outputs;
-    float *packed = lns_aligned_alloc(outputs * (size_t)d->shape.inputs * LNS_TILE_POINTS * sizeof *packed);
+    void *packed = lns_aligned_alloc(outputs * (size_t)d->shape.inputs * LNS_TILE_POINTS * kernels->element_size);
     for (size_t block = 0; block < outputs / kernels->outputs_block; block++)
         kernels->pack_conv3x3(d->weights, d->shape.inputs, block, packed);
     return packed;
@@ -141,16 +170,16 @@ typedef struct fused_result {
     size_t count;
 } fused_result;
 
-static void check_same_bits(fused_result *fused, int level, const float *values, size_t count) {
-    if (level == LNS_CPU_C)
+static void check_same_bits(fused_result *fused, const lns_nn_kernels *kernels, const void *values, size_t count) {
+    if (kernels == &lns_nn_kernels_c || kernels->element_size != sizeof(float))
         return;
     if (fused->values == NULL) {
-        fused->values = malloc(count * sizeof *values);
+        fused->values = malloc(count * sizeof(float));
         fused->count = count;
-        memcpy(fused->values, values, count * sizeof *values);
+        memcpy(fused->values, values, count * sizeof(float));
     }
     assert_int_equal(fused->count, count);
-    assert_memory_equal(fused->values, values, count * sizeof *values);
+    assert_memory_equal(fused->values, values, count * sizeof(float));
 }
 
 static void forget(fused_result *fused) {
@@ -158,25 +187,39 @@ static void forget(fused_result *fused) {
     fused->values = NULL;
 }
 
-static void check_layer(const layer_data *d, int level, fused_result *fused) {
-    const lns_nn_kernels *kernels = lns_nn_kernels_for((lns_cpu_level)level);
+/* bfloat16 has 8 bits, and the transforms enlarge what is lost. */
+static double allowed_share(const lns_nn_kernels *kernels) {
+    return kernels->element_size == sizeof(float) ? 1e-6 : 1e-2;
+}
+
+static void check_layer(const layer_data *d, const lns_nn_kernels *kernels, fused_result *fused) {
     const layer_case *s = &d->shape;
     const int step = s->pool ? 2 : 1;
     const size_t out_height = (size_t)(s->height / step), out_width = (size_t)(s->width / step);
     const size_t outputs = (size_t)s->outputs, count = out_height * out_width * outputs;
-    float *packed = pack_layer(d, kernels);
+    void *packed = pack_layer(d, kernels);
     /* Guards around the output: a kernel must write its pixels and nothing else. */
     const size_t guard = 16 * 64;
-    float *buffer = lns_aligned_alloc((count + 2 * guard) * sizeof *buffer);
-    for (size_t i = 0; i < count + 2 * guard; i++)
-        buffer[i] = -7.0f;
+    const size_t size = kernels->element_size;
+    char *buffer = lns_aligned_alloc((count + 2 * guard) * size);
+    memset(buffer, 0xc7, (count + 2 * guard) * size);
+    void *input = to_elements(d->input, (size_t)(s->height + 2) * (size_t)(s->width + 2) * (size_t)s->inputs, kernels);
     const lns_first_layer first = {d->picture, d->first_weights, d->first_bias};
     const lns_conv3x3 layer = {
-        .height = s->height, .width = s->width, .inputs = s->inputs, .outputs = s->outputs, .pool = s->pool,
-        .packed = packed, .bias = d->bias, .first = s->first ? &first : NULL, .input = s->first ? NULL : d->input,
-        .output = buffer + guard, .output_row = out_width * outputs, .output_pixel = outputs,
+        .height = s->height,
+        .width = s->width,
+        .inputs = s->inputs,
+        .outputs = s->outputs,
+        .pool = s->pool,
+        .packed = packed,
+        .bias = d->bias,
+        .first = s->first ? &first : NULL,
+        .input = s->first ? NULL : input,
+        .output = buffer + guard * size,
+        .output_row = out_width * outputs,
+        .output_pixel = outputs,
     };
-    float *scratch = lns_aligned_alloc(kernels->conv3x3_scratch(s->inputs) * sizeof(float));
+    void *scratch = lns_aligned_alloc(kernels->conv3x3_scratch(s->inputs));
     const size_t tiles = (size_t)(s->height / 4) * (size_t)(s->width / 4);
     const size_t at_a_time = kernels->conv3x3_tiles(s->inputs), blocks = outputs / kernels->outputs_block;
     for (size_t block = 0; block < (tiles + at_a_time - 1) / at_a_time; block++) {
@@ -185,18 +228,29 @@ static void check_layer(const layer_data *d, int level, fused_result *fused) {
     }
     double worst = 0;
     for (size_t i = 0; i < count; i++) {
-        const double error = fabs((double)buffer[guard + i] - d->expected[i]);
+        const double error = fabs((double)element_at(buffer, guard + i, kernels) - d->expected[i]);
         worst = error > worst ? error : worst;
     }
-    print_message("  %-6s %dx%d %d->%d pool %d first %d: error %.2e of %.3g\n", kernels->name, s->height, s->width,
+    print_message("  %-11s %dx%d %d->%d pool %d first %d: error %.2e of %.3g\n", kernels->name, s->height, s->width,
                   s->inputs, s->outputs, s->pool, s->first, worst, d->bound);
-    assert_true(worst <= 1e-6 * d->bound);
-    for (size_t i = 0; i < guard; i++)
-        assert_true(buffer[i] == -7.0f && buffer[guard + count + i] == -7.0f);
-    check_same_bits(fused, level, buffer + guard, count);
+    assert_true(worst <= allowed_share(kernels) * d->bound);
+    for (size_t i = 0; i < guard * size; i++)
+        assert_true(buffer[i] == (char)0xc7 && buffer[(guard + count) * size + i] == (char)0xc7);
+    check_same_bits(fused, kernels, buffer + guard * size, count);
+    lns_aligned_free(input);
     lns_aligned_free(scratch);
     lns_aligned_free(buffer);
     lns_aligned_free(packed);
+}
+
+/* The kernel sets that this CPU can run; the list ends with NULL. */
+static const lns_nn_kernels *const *kernel_sets(void) {
+    static const lns_nn_kernels *sets[LNS_CPU_AVX512 + 3];
+    size_t count = 0;
+    for (int level = LNS_CPU_C; level <= (int)lns_cpu_best_level(); level++)
+        sets[count++] = lns_nn_kernels_for((lns_cpu_level)level, LNS_PRECISION_FP32);
+    sets[count] = lns_nn_kernels_for(lns_cpu_best_level(), LNS_PRECISION_BF16);
+    return sets;
 }
 
 static void conv3x3_equals_plain_loops(void **state) {
@@ -211,10 +265,18 @@ static void conv3x3_equals_plain_loops(void **state) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         layer_data d = make_layer(cases[i]);
         fused_result fused = {NULL, 0};
-        for (int level = LNS_CPU_C; level <= (int)lns_cpu_best_level(); level++)
-            check_layer(&d, level, &fused);
+        for (const lns_nn_kernels *const *set = kernel_sets(); *set != NULL; set++)
+            check_layer(&d, *set, &fused);
         forget(&fused);
         free_layer(&d);
+    }
+}
+
+static void bf16_kernels_were_tested(void **state) {
+    (void)state;
+    if (lns_nn_kernels_for(lns_cpu_best_level(), LNS_PRECISION_BF16) == NULL) {
+        print_message("SKIP: this CPU has no AVX512_BF16, the bf16 kernels were not tested\n");
+        skip();
     }
 }
 
@@ -238,15 +300,17 @@ static float *make_head_inputs(void) {
     float *input = lns_aligned_alloc(CELLS * STRIDE * sizeof *input);
     for (size_t i = 0; i < CELLS * STRIDE; i++)
         input[i] = (float)(random_unit() * scales[i / STRIDE % 6]);
+    shorten(input, CELLS * STRIDE);
     return input;
 }
 
-static void check_scores(int level, const float *input, const float *weights, const float *bias, fused_result *fused) {
-    const lns_nn_kernels *kernels = lns_nn_kernels_for((lns_cpu_level)level);
+static void check_scores(const lns_nn_kernels *kernels, const float *input, const float *weights, const float *bias,
+                         fused_result *fused) {
+    void *elements = to_elements(input, CELLS * STRIDE, kernels);
     float *packed = zeros(64 * LNS_HEAD_INPUTS), *scores = zeros(CELLS * 64);
     kernels->pack_conv1x1(weights, 64, LNS_HEAD_INPUTS, packed);
-    const lns_score_head head = {
-        input, STRIDE, CELLS_X, CELLS_Y, packed, bias, weights + 64 * LNS_HEAD_INPUTS, scores};
+    const lns_score_head head = {elements, STRIDE, CELLS_X, CELLS_Y, packed, bias, weights + 64 * LNS_HEAD_INPUTS,
+                                 scores};
     kernels->score_head(&head, 0, 3);
     kernels->score_head(&head, 3, CELLS);
     double worst = 0;
@@ -268,19 +332,21 @@ static void check_scores(int level, const float *input, const float *weights, co
             assert_true(score >= 0 && score <= 1);
         }
     }
-    print_message("  %-6s scores: relative error %.2e\n", kernels->name, worst);
-    assert_true(worst < 2e-4); /* logits up to 500 with 24 bits: 3e-5, times the terms of the sum */
-    check_same_bits(fused, level, scores, CELLS * 64);
+    print_message("  %-11s scores: relative error %.2e\n", kernels->name, worst);
+    /* Logits up to 500 with 24 bits: 3e-5, times the terms of the sum. */
+    assert_true(worst < 2e-4);
+    check_same_bits(fused, kernels, scores, CELLS * 64);
+    lns_aligned_free(elements);
     lns_aligned_free(packed);
     lns_aligned_free(scores);
 }
 
-static void check_descriptors(int level, const float *input, const float *weights, const float *bias,
-                              fused_result *fused) {
-    const lns_nn_kernels *kernels = lns_nn_kernels_for((lns_cpu_level)level);
+static void check_descriptors(const lns_nn_kernels *kernels, const float *input, const float *weights,
+                              const float *bias, fused_result *fused) {
+    void *elements = to_elements(input, CELLS * STRIDE, kernels);
     float *packed = zeros(256 * LNS_HEAD_INPUTS), *descriptors = zeros(CELLS * 256);
     kernels->pack_conv1x1(weights, 256, LNS_HEAD_INPUTS, packed);
-    const lns_descriptor_head head = {input, STRIDE, packed, bias, descriptors};
+    const lns_descriptor_head head = {elements, STRIDE, packed, bias, descriptors};
     kernels->descriptor_head(&head, 0, 13);
     kernels->descriptor_head(&head, 13, CELLS);
     double worst = 0;
@@ -295,9 +361,10 @@ static void check_descriptors(int level, const float *input, const float *weight
             worst = error > worst ? error : worst;
         }
     }
-    print_message("  %-6s descriptors: error %.2e\n", kernels->name, worst);
+    print_message("  %-11s descriptors: error %.2e\n", kernels->name, worst);
     assert_true(worst < 1e-6);
-    check_same_bits(fused, level, descriptors, CELLS * 256);
+    check_same_bits(fused, kernels, descriptors, CELLS * 256);
+    lns_aligned_free(elements);
     lns_aligned_free(packed);
     lns_aligned_free(descriptors);
 }
@@ -307,10 +374,11 @@ static void heads_equal_plain_loops(void **state) {
     random_state = 2;
     float *input = make_head_inputs();
     float *weights = random_array(256 * LNS_HEAD_INPUTS, 0.3), *bias = random_array(256, 1);
+    shorten(weights, 256 * LNS_HEAD_INPUTS);
     fused_result scores = {NULL, 0}, descriptors = {NULL, 0};
-    for (int level = LNS_CPU_C; level <= (int)lns_cpu_best_level(); level++) {
-        check_scores(level, input, weights, bias, &scores);
-        check_descriptors(level, input, weights, bias, &descriptors);
+    for (const lns_nn_kernels *const *set = kernel_sets(); *set != NULL; set++) {
+        check_scores(*set, input, weights, bias, &scores);
+        check_descriptors(*set, input, weights, bias, &descriptors);
     }
     forget(&scores);
     forget(&descriptors);
@@ -323,9 +391,9 @@ static void zero_descriptor_stays_zero(void **state) {
     (void)state;
     float *input = zeros(LNS_HEAD_INPUTS), *weights = zeros(256 * LNS_HEAD_INPUTS), *bias = zeros(256);
     float *out = random_array(256, 1);
-    for (int level = LNS_CPU_C; level <= (int)lns_cpu_best_level(); level++) {
+    for (const lns_nn_kernels *const *set = kernel_sets(); *set != NULL; set++) {
         const lns_descriptor_head head = {input, LNS_HEAD_INPUTS, weights, bias, out};
-        lns_nn_kernels_for((lns_cpu_level)level)->descriptor_head(&head, 0, 1);
+        (*set)->descriptor_head(&head, 0, 1);
         for (int k = 0; k < 256; k++)
             assert_true(out[k] == 0.0f);
     }
@@ -338,6 +406,7 @@ static void zero_descriptor_stays_zero(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(conv3x3_equals_plain_loops),
+        cmocka_unit_test(bf16_kernels_were_tested),
         cmocka_unit_test(heads_equal_plain_loops),
         cmocka_unit_test(zero_descriptor_stays_zero),
     };

@@ -30,4 +30,6 @@ static inline vec vec_from_int(ivec x) {
     return _mm256_cvtepi32_ps((__m256i)x);
 }
 
+#include "nn/elements_float32.h"
+
 #include "nn/kernels_tmpl.h"

@@ -3,30 +3,13 @@
 #include <immintrin.h>
 #include <string.h>
 
-#define LANES 16
-typedef __m512 vec;
-typedef int ivec __attribute__((vector_size(4 * LANES)));
-
 #define ROWS 6
 #define COLUMNS 4
 #define TILES(inputs) 30
 #define TABLE lns_nn_kernels_avx512
 #define TABLE_NAME "avx512"
+#include "nn/x86/vectors_avx512.h"
 
-static inline vec vec_all(float x) {
-    return _mm512_set1_ps(x);
-}
-static inline vec vec_fma(vec a, vec b, vec c) {
-    return _mm512_fmadd_ps(a, b, c);
-}
-static inline vec vec_max(vec a, vec b) {
-    return _mm512_max_ps(a, b);
-}
-static inline ivec vec_round(vec x) {
-    return (ivec)_mm512_cvtps_epi32(x);
-}
-static inline vec vec_from_int(ivec x) {
-    return _mm512_cvtepi32_ps((__m512i)x);
-}
+#include "nn/elements_float32.h"
 
 #include "nn/kernels_tmpl.h"

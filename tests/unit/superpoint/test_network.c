@@ -51,7 +51,7 @@ static golden read_golden(const char *path) {
 }
 
 /* Runs the network once; the maps are the caller's. */
-static void run(lns_cpu_level level, int threads, float *scores, float *map) {
+static void run(lns_cpu_level level, lns_precision precision, int threads, float *scores, float *map) {
     static uint8_t frame[LNS_FRAME_PIXELS];
     synthetic_frame(frame);
     lns_superpoint_weights *weights = synthetic_weights_make();
@@ -59,7 +59,7 @@ static void run(lns_cpu_level level, int threads, float *scores, float *map) {
     lns_network *network;
     lns_network_scratch *scratch;
     assert_int_equal(lns_thread_pool_create(threads, &pool), LNS_OK);
-    assert_int_equal(lns_network_create(weights, level, pool, &network), LNS_OK);
+    assert_int_equal(lns_network_create(weights, level, precision, pool, &network), LNS_OK);
     synthetic_weights_free(weights);
     assert_int_equal(lns_network_scratch_create(network, &scratch), LNS_OK);
     const float *network_scores, *network_map;
@@ -82,7 +82,7 @@ static double worst_difference(const float *a, const float *b, size_t count) {
     return worst;
 }
 
-static void check_maps(const golden *g, const char *name, const float *scores, const float *map) {
+static void check_maps(const golden *g, const char *name, const float *scores, const float *map, double allowed) {
     double score_error = 0, map_error = 0;
     for (size_t i = 0; i < g->scores_count; i++)
         score_error = fmax(score_error, fabs((double)g->scores[i] - scores[i * g->score_step]));
@@ -91,7 +91,7 @@ static void check_maps(const golden *g, const char *name, const float *scores, c
             map_error = fmax(map_error, fabs((double)g->cells[64 * j + k] -
                                              map[j * g->cell_step * LNS_DESCRIPTOR_SIZE + j % 4 + 4 * k]));
     print_message("  %-6s scores within %.2e, descriptor map within %.2e\n", name, score_error, map_error);
-    assert_true(score_error < 2e-5 && map_error < 2e-5);
+    assert_true(score_error < allowed && map_error < allowed);
 }
 
 static int by_pixel(const void *a, const void *b) {
@@ -127,13 +127,13 @@ static void network_equals_pytorch_for_any_threads(void **state) {
     float *other_scores = malloc(LNS_FRAME_PIXELS * sizeof *scores), *other_map = malloc(MAP_SIZE * sizeof *map);
     static const int threads[] = {3, 2, 8};
     for (int level = LNS_CPU_C; level <= (int)lns_cpu_best_level(); level++) {
-        run((lns_cpu_level)level, 1, scores, map);
-        check_maps(&g, lns_cpu_level_name((lns_cpu_level)level), scores, map);
+        run((lns_cpu_level)level, LNS_PRECISION_FP32, 1, scores, map);
+        check_maps(&g, lns_cpu_level_name((lns_cpu_level)level), scores, map, 2e-5);
         check_keypoints(&g, scores, map);
         /* The work is shared out above the kernels: the slow set needs no more than one other number. */
         const size_t others = level == LNS_CPU_C ? 1 : sizeof threads / sizeof *threads;
         for (size_t i = 0; i < others; i++) {
-            run((lns_cpu_level)level, threads[i], other_scores, other_map);
+            run((lns_cpu_level)level, LNS_PRECISION_FP32, threads[i], other_scores, other_map);
             assert_memory_equal(scores, other_scores, LNS_FRAME_PIXELS * sizeof *scores);
             assert_memory_equal(map, other_map, MAP_SIZE * sizeof *map);
         }
@@ -145,6 +145,44 @@ static void network_equals_pytorch_for_any_threads(void **state) {
     free(g.bytes);
 }
 
+/* One picture and random weights: tests/accuracy/check_bf16.py has the bounds that count. */
+static void bf16_is_near_and_the_same_for_any_threads(void **state) {
+    const lns_cpu_level level = lns_cpu_best_level();
+    if (!lns_cpu_has_bf16()) {
+        print_message("SKIP: this CPU has no AVX512_BF16, the network in bf16 was not tested\n");
+        skip();
+    }
+    golden g = read_golden(*state);
+    float *scores = malloc(LNS_FRAME_PIXELS * sizeof *scores), *map = malloc(MAP_SIZE * sizeof *map);
+    float *other_scores = malloc(LNS_FRAME_PIXELS * sizeof *scores), *other_map = malloc(MAP_SIZE * sizeof *map);
+    run(level, LNS_PRECISION_BF16, 1, scores, map);
+    check_maps(&g, "bf16", scores, map, 1e-2);
+    static const int threads[] = {2, 3, 8};
+    for (size_t i = 0; i < sizeof threads / sizeof *threads; i++) {
+        run(level, LNS_PRECISION_BF16, threads[i], other_scores, other_map);
+        assert_memory_equal(scores, other_scores, LNS_FRAME_PIXELS * sizeof *scores);
+        assert_memory_equal(map, other_map, MAP_SIZE * sizeof *map);
+    }
+    free(scores);
+    free(map);
+    free(other_scores);
+    free(other_map);
+    free(g.bytes);
+}
+
+static void bf16_is_refused_without_its_kernels(void **state) {
+    (void)state;
+    lns_thread_pool *pool;
+    lns_network *network;
+    assert_int_equal(lns_thread_pool_create(1, &pool), LNS_OK);
+    lns_superpoint_weights *weights = synthetic_weights_make();
+    assert_int_equal(lns_network_create(weights, LNS_CPU_C, LNS_PRECISION_BF16, pool, &network), LNS_ERROR_UNSUPPORTED);
+    assert_null(network);
+    assert_non_null(strstr(lns_error_message(), "precision bf16 needs"));
+    synthetic_weights_free(weights);
+    lns_thread_pool_destroy(&pool);
+}
+
 int main(int argc, char **argv) {
     if (argc != 2) {
         fprintf(stderr, "usage: test_network NETWORK.BIN\n");
@@ -152,6 +190,8 @@ int main(int argc, char **argv) {
     }
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_prestate(network_equals_pytorch_for_any_threads, argv[1]),
+        cmocka_unit_test_prestate(bf16_is_near_and_the_same_for_any_threads, argv[1]),
+        cmocka_unit_test(bf16_is_refused_without_its_kernels),
     };
     return cmocka_run_group_tests_name("network", tests, NULL, NULL);
 }

@@ -16,6 +16,7 @@
 
 #include <lensing/lensing.h>
 
+#include "base/clock.h"
 #include "synthetic_file.h"
 
 #define WIDTH 333
@@ -353,12 +354,45 @@ static int tear_down(void **state) {
     return unlink(weights_path);
 }
 
+static void profile_tells_the_steps_in_order(void **state) {
+    (void)state;
+    lns_superpoint *model = open_model(2);
+    static uint8_t frame[LNS_NETWORK_WIDTH * LNS_NETWORK_HEIGHT];
+    lns_step_time steps[LNS_STEPS_LIMIT];
+    size_t count = 0;
+    const double before = lns_clock_ms();
+    assert_int_equal(lns_superpoint_profile(model, frame, steps, &count), LNS_OK);
+    const double all = lns_clock_ms() - before;
+    assert_int_equal(count, 10);
+    assert_string_equal(steps[0].name, "bytes to floats");
+    assert_string_equal(steps[count - 1].name, "convPb, convDb");
+    double sum = 0;
+    for (size_t i = 0; i < count; i++) {
+        assert_true(steps[i].ms > 0 && (steps[i].gflop > 0 || i == 0));
+        sum += steps[i].ms;
+    }
+    assert_true(sum <= all);
+    double gflops = 0;
+    assert_int_equal(lns_superpoint_peak(model, &gflops), LNS_OK);
+    assert_true(gflops > 0.01 && gflops < 1e6);
+    assert_int_equal(lns_superpoint_profile(model, NULL, steps, &count), LNS_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(lns_superpoint_profile(model, frame, steps, NULL), LNS_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(lns_superpoint_peak(NULL, &gflops), LNS_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(lns_superpoint_peak(model, NULL), LNS_ERROR_INVALID_ARGUMENT);
+    lns_superpoint_close(&model);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(result_is_complete),          cmocka_unit_test(every_way_in_gives_the_same),
-        cmocka_unit_test(options_do_what_they_say),    cmocka_unit_test(bad_options_are_refused),
-        cmocka_unit_test(environment_chooses_kernels), cmocka_unit_test(threads_share_a_model),
-        cmocka_unit_test(any_size_works),              cmocka_unit_test(blank_picture_is_a_normal_result),
+        cmocka_unit_test(result_is_complete),
+        cmocka_unit_test(every_way_in_gives_the_same),
+        cmocka_unit_test(options_do_what_they_say),
+        cmocka_unit_test(bad_options_are_refused),
+        cmocka_unit_test(environment_chooses_kernels),
+        cmocka_unit_test(threads_share_a_model),
+        cmocka_unit_test(any_size_works),
+        cmocka_unit_test(blank_picture_is_a_normal_result),
+        cmocka_unit_test(profile_tells_the_steps_in_order),
     };
     return cmocka_run_group_tests_name("superpoint", tests, set_up, tear_down);
 }
