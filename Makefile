@@ -42,7 +42,7 @@ install:
 	@scripts/install.sh '$(PREFIX)'
 
 format:
-	@find include src tests \( -name '*.c' -o -name '*.h' \) -exec clang-format -i {} +
+	@find include src python tests \( -name '*.c' -o -name '*.h' \) -exec clang-format -i {} +
 
 clean:
 	rm -rf build build-* demo
