@@ -33,13 +33,13 @@ class Detection:
         max_pixels: int = _native.DEFAULT_MAX_PIXELS,
     ) -> None:
         self.model = model
-        self.max_keypoints = _check.integer("max_keypoints", max_keypoints)
+        self.max_keypoints = _check.integer("max_keypoints", max_keypoints, -1, _native.MAX_KEYPOINTS_LIMIT)
         self.keypoint_threshold = _check.real("keypoint_threshold", keypoint_threshold)
-        self.nms_radius = _check.integer("nms_radius", nms_radius)
+        self.nms_radius = _check.integer("nms_radius", nms_radius, 0, _native.NMS_RADIUS_LIMIT)
         self.return_descriptors = bool(return_descriptors)
         self.bgr = bool(bgr)
         self.exif: ExifMode = exif
-        self.max_pixels = max_pixels
+        self.max_pixels = _check.integer("max_pixels", max_pixels, 0, 2**64 - 1)
 
     def read(self, image: object) -> "Picture":
         """The R plane of an image, and how long it took in milliseconds."""

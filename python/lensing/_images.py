@@ -20,6 +20,8 @@ def open_image(
         return _read_file(image, _applies(exif), max_pixels)
     if isinstance(image, bytes | bytearray | mmap.mmap):
         return _native.decode_plane(image, _applies(exif), max_pixels)
+    if isinstance(image, memoryview) and image.ndim == 1:
+        return _native.decode_plane(bytes(image), _applies(exif), max_pixels)
     if is_pillow(image):
         return _from_pillow(image)
     if is_array(image):

@@ -133,6 +133,6 @@ def match(
         second._native,
         parameters["ratio"],
         parameters["min_similarity"],
-        _check.integer("threads", threads),
+        _check.threads(threads),
     )
     return Matches(native, first, second, parameters)

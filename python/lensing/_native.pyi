@@ -14,6 +14,8 @@ _Buffer: TypeAlias = Buffer | npt.NDArray[Any]
 VERSION: str
 DEFAULT_REPOSITORY: str
 DEFAULT_MAX_PIXELS: int
+MAX_KEYPOINTS_LIMIT: int
+NMS_RADIUS_LIMIT: int
 BUILD: str
 
 @final

@@ -50,8 +50,10 @@ class SuperPoint:
     __slots__ = ("__weakref__", "_model")
 
     def __init__(self, weights: Path | None = None, threads: int = 0, precision: Precision = "fp32") -> None:
+        if not isinstance(precision, str):
+            raise TypeError(f"precision is {precision!r}; it must be a name such as 'fp32'")
         name = None if weights is None else os.fsencode(weights)
-        self._model = _native.open_model(name, _check.integer("threads", threads), precision)
+        self._model = _native.open_model(name, _check.threads(threads), precision)
 
     @classmethod
     def from_pretrained(
@@ -166,7 +168,7 @@ class SuperPoint:
             exif=exif,
             max_pixels=max_pixels,
         )
-        workers = _check.integer("num_workers", num_workers, least=0)
+        workers = _check.workers(num_workers)
         batch = split_batch(images)
         if batch is None:
             return detection.one(images)
@@ -186,7 +188,7 @@ class SuperPoint:
         Yields:
             The same that a call with each image returns.
         """
-        workers = _check.integer("num_workers", num_workers, least=0)
+        workers = _check.workers(num_workers)
         return Detection(self._model, **parameters).each(images, workers)
 
     def match(

@@ -43,7 +43,7 @@ class HasDLPack(Protocol):
     def __dlpack__(self) -> Any: ...
 
 
-EncodedImage: TypeAlias = Path | bytes | bytearray | BinaryFile
+EncodedImage: TypeAlias = Path | bytes | bytearray | memoryview | BinaryFile
 """A file name, the bytes of an image file, or an open binary file."""
 
 ArrayLike: TypeAlias = HasArrayInterface | HasDLPack

@@ -98,7 +98,9 @@ static bool add_constants(PyObject *module) {
     PyObject *limit = PyLong_FromUnsignedLongLong(LNS_DEFAULT_MAX_PIXELS);
     const bool added = limit != NULL && PyModule_AddObjectRef(module, "DEFAULT_MAX_PIXELS", limit) == 0;
     Py_XDECREF(limit);
-    return added && PyModule_AddStringConstant(module, "VERSION", lns_version()) == 0 &&
+    return added && PyModule_AddIntConstant(module, "MAX_KEYPOINTS_LIMIT", LNS_MAX_KEYPOINTS_LIMIT) == 0 &&
+           PyModule_AddIntConstant(module, "NMS_RADIUS_LIMIT", LNS_NMS_RADIUS_LIMIT) == 0 &&
+           PyModule_AddStringConstant(module, "VERSION", lns_version()) == 0 &&
            PyModule_AddStringConstant(module, "BUILD", lns_build_description()) == 0 &&
            PyModule_AddStringConstant(module, "DEFAULT_REPOSITORY", LNS_DEFAULT_REPOSITORY) == 0;
 }
