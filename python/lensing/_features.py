@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from . import _native
 from ._images import open_image
-from ._types import Facts, Format, ImageLike, Path, Timing
+from ._types import ExifMode, Facts, Format, ImageLike, Path, Timing
 
 if TYPE_CHECKING:
     from ._types import FloatArray
@@ -177,13 +177,16 @@ class Features:
         else:
             raise ValueError(f"no format is known for {os.fspath(path)!r}; name it .json, .npz or .h5, or give format=")
 
-    def draw(self, image: ImageLike, path: Path | None = None, *, bgr: bool = False) -> bytes:
+    def draw(
+        self, image: ImageLike, path: Path | None = None, *, bgr: bool = False, exif: ExifMode = "ignore"
+    ) -> bytes:
         """The image in gray with a circle for every keypoint, larger and warmer for a higher score.
 
         Args:
             image: the image that these features are of, in any form that SuperPoint takes.
             path: a file to write too.
             bgr: as for SuperPoint.
+            exif: as for SuperPoint.
 
         Returns:
             A PNG file, at most 2560 pixels wide and high.
@@ -192,7 +195,7 @@ class Features:
             ValueError: the image has another size.
             UnsupportedError: there is no cairo library on this machine.
         """
-        plane = open_image(image, bgr=bgr)
+        plane = open_image(image, bgr=bgr, exif=exif)
         check_size(plane, self)
         png = _native.draw_keypoints(plane, self._native)
         if path is not None:

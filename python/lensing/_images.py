@@ -37,14 +37,14 @@ def open_image(
 
 
 def split_batch(images: object) -> Sequence[object] | None:
-    """The images of a list, a tuple, or an array of four dimensions; None for a single image."""
-    if isinstance(images, list | tuple):
-        return images
-    if is_array(images) and not is_pillow(images):
+    """The images of a sequence, or of an array of four dimensions; None for a single image."""
+    if isinstance(images, str | bytes | bytearray) or is_pillow(images):
+        return None
+    if is_array(images):
         from . import _arrays
 
         return _arrays.split_batch(images)
-    return None
+    return images if isinstance(images, Sequence) else None
 
 
 def is_pillow(image: object) -> bool:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from . import _check, _native
 from ._features import Features, check_size
 from ._images import open_image
-from ._types import ImageLike, Path
+from ._types import ExifMode, ImageLike, Path
 
 if TYPE_CHECKING:
     from ._types import FloatArray, IndexArray
@@ -78,7 +78,13 @@ class Matches:
         }
 
     def draw(
-        self, first_image: ImageLike, second_image: ImageLike, path: Path | None = None, *, bgr: bool = False
+        self,
+        first_image: ImageLike,
+        second_image: ImageLike,
+        path: Path | None = None,
+        *,
+        bgr: bool = False,
+        exif: ExifMode = "ignore",
     ) -> bytes:
         """Both images side by side with a line for every pair, warmer for a higher similarity.
 
@@ -87,6 +93,7 @@ class Matches:
             second_image: the image of `second`.
             path: a file to write too.
             bgr: as for SuperPoint, for both.
+            exif: as for SuperPoint, for both.
 
         Returns:
             A PNG file, at most 4096 pixels wide and high.
@@ -95,9 +102,9 @@ class Matches:
             ValueError: an image has another size.
             UnsupportedError: there is no cairo library on this machine.
         """
-        first_plane = open_image(first_image, bgr=bgr)
+        first_plane = open_image(first_image, bgr=bgr, exif=exif)
         check_size(first_plane, self.first)
-        second_plane = open_image(second_image, bgr=bgr)
+        second_plane = open_image(second_image, bgr=bgr, exif=exif)
         check_size(second_plane, self.second)
         png = _native.draw_matches(first_plane, self.first._native, second_plane, self.second._native, self._native)
         if path is not None:

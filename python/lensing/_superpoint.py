@@ -3,7 +3,7 @@
 
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, Unpack, overload
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ._types import FloatArray
 
 # What is not a path, by the rules of lns_weights_locate().
-_REPOSITORY = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+(@.+)?")
+_REPOSITORY = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+(?<!\.safetensors)(@.+)?")
 
 
 class SuperPoint:
@@ -93,22 +93,18 @@ class SuperPoint:
         return cls(name, threads, precision)
 
     @overload
-    def __call__(
-        self,
-        images: list[ImageLike] | tuple[ImageLike, ...],
-        *,
-        num_workers: int = 1,
-        **parameters: Unpack[DetectParameters],
-    ) -> list[Features]: ...
-
-    @overload
-    def __call__(
+    def __call__(  # type: ignore[overload-overlap]  # text and bytes are sequences too, and are one image
         self, images: ImageLike, *, num_workers: int = 1, **parameters: Unpack[DetectParameters]
     ) -> Features: ...
 
+    @overload
+    def __call__(
+        self, images: Sequence[ImageLike], *, num_workers: int = 1, **parameters: Unpack[DetectParameters]
+    ) -> list[Features]: ...
+
     def __call__(
         self,
-        images: ImageLike | list[ImageLike] | tuple[ImageLike, ...],
+        images: ImageLike | Sequence[ImageLike],
         *,
         max_keypoints: int = 1024,
         keypoint_threshold: float = 0.005,
@@ -134,8 +130,8 @@ class SuperPoint:
         may require a gradient and be on another device. Every image is resized to 640 x 480, whatever its aspect.
 
         Args:
-            images: one image; or a list or tuple of images; or a batch: an array (B, H, W, C) or a tensor
-                (B, C, H, W) or (B, H, W, C). For other iterables see iter().
+            images: one image; or a list, tuple or other sequence of images; or a batch: an array (B, H, W, C) or a
+                tensor (B, C, H, W) or (B, H, W, C). For other iterables see iter().
             max_keypoints: keep at most so many, those of the highest scores: -1 (all) to 307200.
             keypoint_threshold: keep scores above this, 0 to 1.
             nms_radius: keep a pixel if it is the maximum of the square of 2 nms_radius + 1 pixels around it, in the
