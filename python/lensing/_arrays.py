@@ -23,8 +23,6 @@ def to_plane(image: object, bgr: bool) -> _native.Plane:
 
 def split_batch(images: object) -> Sequence[object] | None:
     """The images of an array of four dimensions, as views; None for other arrays."""
-    if getattr(images, "ndim", None) in (2, 3):
-        return None
     array = to_numpy(images)
     if array.ndim != 4:
         return None
@@ -106,9 +104,9 @@ def _wrong_dimensions(array: _Array) -> str:
 
 def _to_bytes(plane: _Array) -> _Array:
     """8 bits: integers as they are, floats in [0, 1] times 255, rounded half to even."""
-    kind = plane.dtype.kind
-    if plane.dtype == np.uint8:
+    if plane.dtype.char == "B":
         return plane
+    kind = plane.dtype.kind
     if kind in "iu":
         low, high = plane.min(), plane.max()
         if low < 0 or high > 255:

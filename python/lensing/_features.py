@@ -25,12 +25,11 @@ class Features:
     Results can be pickled and copied.
     """
 
-    __slots__ = ("_arrays", "_facts", "_native")
+    __slots__ = ("_arrays", "_native")
 
     def __init__(self, native: _native.Features) -> None:
         """For the package itself: results come from a SuperPoint."""
         self._native = native
-        self._facts: Facts = native.facts
         self._arrays: dict[str, FloatArray] = {}
 
     def _array(self, name: Literal["keypoints", "network_keypoints", "scores", "descriptors"]) -> "FloatArray | None":
@@ -43,6 +42,10 @@ class Features:
 
             array = self._arrays.setdefault(name, np.asarray(block))
         return array
+
+    @property
+    def _facts(self) -> Facts:
+        return self._native.facts
 
     @property
     def keypoints(self) -> "FloatArray":
@@ -74,12 +77,14 @@ class Features:
     @property
     def image_size(self) -> tuple[int, int]:
         """(height, width) of the image, pixels."""
-        return self._facts["image_height"], self._facts["image_width"]
+        facts = self._facts
+        return facts["image_height"], facts["image_width"]
 
     @property
     def scale(self) -> tuple[float, float]:
         """(x, y): width / 640 and height / 480 of the image."""
-        return self._facts["image_width"] / 640, self._facts["image_height"] / 480
+        facts = self._facts
+        return facts["image_width"] / 640, facts["image_height"] / 480
 
     @property
     def timing_ms(self) -> Timing:

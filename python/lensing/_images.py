@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """From an image in any form to the R plane that the network reads."""
 
-import mmap
 import os
 import sys
 from collections.abc import Sequence
@@ -16,9 +15,9 @@ def open_image(
     image: object, *, bgr: bool = False, exif: ExifMode = "ignore", max_pixels: int = _native.DEFAULT_MAX_PIXELS
 ) -> _native.Plane:
     """The R plane of one image; the arguments are those of `SuperPoint.__call__`."""
-    if isinstance(image, str | os.PathLike):
+    if isinstance(image, str) or hasattr(image, "__fspath__"):
         return _read_file(image, _applies(exif), max_pixels)
-    if isinstance(image, bytes | bytearray | mmap.mmap):
+    if isinstance(image, bytes | bytearray):
         return _native.decode_plane(image, _applies(exif), max_pixels)
     if isinstance(image, memoryview) and image.ndim == 1:
         return _native.decode_plane(bytes(image), _applies(exif), max_pixels)
@@ -29,7 +28,7 @@ def open_image(
 
         return _arrays.to_plane(image, bgr)
     if hasattr(image, "read"):
-        data = image.read()
+        data: Any = image if _is_mapped(image) else image.read()
         if isinstance(data, str):
             raise TypeError("the file is open as text; open it in binary mode ('rb')")
         return _native.decode_plane(data, _applies(exif), max_pixels)
@@ -38,7 +37,7 @@ def open_image(
 
 def split_batch(images: object) -> Sequence[object] | None:
     """The images of a sequence, or of an array of four dimensions; None for a single image."""
-    if isinstance(images, str | bytes | bytearray) or is_pillow(images):
+    if isinstance(images, str | bytes | bytearray) or getattr(images, "ndim", 0) in (2, 3) or is_pillow(images):
         return None
     if is_array(images):
         from . import _arrays
@@ -53,10 +52,20 @@ def is_pillow(image: object) -> bool:
     return pillow is not None and isinstance(image, pillow.Image)
 
 
+def _is_mapped(image: object) -> bool:
+    """Whether it is a file in memory, whose bytes are there without reading."""
+    module = sys.modules.get("mmap")
+    return module is not None and isinstance(image, module.mmap)
+
+
 def is_array(image: object) -> bool:
     """Whether it holds pixels in a way that NumPy understands."""
-    return isinstance(image, memoryview) or any(
-        hasattr(image, name) for name in ("__array_interface__", "__array_struct__", "__array__", "__dlpack__")
+    return (
+        hasattr(image, "__array_interface__")
+        or hasattr(image, "__array_struct__")
+        or hasattr(image, "__array__")
+        or hasattr(image, "__dlpack__")
+        or isinstance(image, memoryview)
     )
 
 

@@ -130,7 +130,12 @@ def test_a_download_can_be_interrupted(cache, hub, environment):
     code = "import lensing; print('start', flush=True); lensing.SuperPoint.from_pretrained('org/name')"
     environment.update(HF_HOME=os.environ["HF_HOME"], HF_ENDPOINT=hub.endpoint)
     process = subprocess.Popen(
-        [sys.executable, "-c", code], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-c", code],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a shell lets background jobs ignore it
     )
     process.stdout.readline()
     while not hub.gets("model.safetensors"):
