@@ -172,9 +172,10 @@ PyObject *lns_py_features_to_json(PyObject *module, PyObject *arguments) {
     char *text = NULL;
     size_t size = 0;
     lns_status status;
-    Py_BEGIN_ALLOW_THREADS status = lns_features_to_json(lns_py_features(object), &options, &text, &size);
-    Py_END_ALLOW_THREADS return status == LNS_OK ? lns_py_take_bytes(text, size)
-                                                 : lns_py_raise(state, status, LNS_PY_IMAGE);
+    Py_BEGIN_ALLOW_THREADS
+    status = lns_features_to_json(lns_py_features(object), &options, &text, &size);
+    Py_END_ALLOW_THREADS
+    return status == LNS_OK ? lns_py_take_bytes(text, size) : lns_py_raise(state, status, LNS_PY_IMAGE);
 }
 
 PyObject *lns_py_features_to_npz(PyObject *module, PyObject *object) {
@@ -186,9 +187,10 @@ PyObject *lns_py_features_to_npz(PyObject *module, PyObject *object) {
     void *bytes = NULL;
     size_t size = 0;
     lns_status status;
-    Py_BEGIN_ALLOW_THREADS status = lns_features_to_npz(lns_py_features(object), &bytes, &size);
-    Py_END_ALLOW_THREADS return status == LNS_OK ? lns_py_take_bytes(bytes, size)
-                                                 : lns_py_raise(state, status, LNS_PY_IMAGE);
+    Py_BEGIN_ALLOW_THREADS
+    status = lns_features_to_npz(lns_py_features(object), &bytes, &size);
+    Py_END_ALLOW_THREADS
+    return status == LNS_OK ? lns_py_take_bytes(bytes, size) : lns_py_raise(state, status, LNS_PY_IMAGE);
 }
 
 PyObject *lns_py_draw_keypoints(PyObject *module, PyObject *arguments) {
@@ -199,9 +201,10 @@ PyObject *lns_py_draw_keypoints(PyObject *module, PyObject *arguments) {
     void *png = NULL;
     size_t size = 0;
     lns_status status;
-    Py_BEGIN_ALLOW_THREADS status = lns_draw_keypoints(lns_py_plane(plane), lns_py_features(object), &png, &size);
-    Py_END_ALLOW_THREADS return status == LNS_OK ? lns_py_take_bytes(png, size)
-                                                 : lns_py_raise(state, status, LNS_PY_IMAGE);
+    Py_BEGIN_ALLOW_THREADS
+    status = lns_draw_keypoints(lns_py_plane(plane), lns_py_features(object), &png, &size);
+    Py_END_ALLOW_THREADS
+    return status == LNS_OK ? lns_py_take_bytes(png, size) : lns_py_raise(state, status, LNS_PY_IMAGE);
 }
 
 /* ---- The type --------------------------------------------------------------------------------------------------- */

@@ -26,8 +26,10 @@ PyObject *lns_py_create_hdf5(PyObject *module, PyObject *path) {
         return NULL;
     pthread_mutex_init(&made->lock, NULL);
     lns_status status;
-    Py_BEGIN_ALLOW_THREADS status = lns_hdf5_create(text, &made->file);
-    Py_END_ALLOW_THREADS if (status != LNS_OK) {
+    Py_BEGIN_ALLOW_THREADS
+    status = lns_hdf5_create(text, &made->file);
+    Py_END_ALLOW_THREADS
+    if (status != LNS_OK) {
         Py_DECREF(made);
         return lns_py_raise(lns_py_state_of(module), status, LNS_PY_IMAGE);
     }
@@ -43,12 +45,15 @@ static PyObject *hdf5_add(PyObject *self, PyObject *arguments) {
         return NULL;
     lns_status status = LNS_OK;
     bool closed;
-    Py_BEGIN_ALLOW_THREADS pthread_mutex_lock(&h->lock);
+    Py_BEGIN_ALLOW_THREADS
+    pthread_mutex_lock(&h->lock);
     closed = h->file == NULL;
     if (!closed)
         status = lns_hdf5_add(h->file, name, lns_py_features(features));
     pthread_mutex_unlock(&h->lock);
-    Py_END_ALLOW_THREADS if (closed) return lns_py_raise_closed(state, "the file is closed");
+    Py_END_ALLOW_THREADS
+    if (closed)
+        return lns_py_raise_closed(state, "the file is closed");
     if (status != LNS_OK)
         return lns_py_raise(state, status, LNS_PY_IMAGE);
     Py_RETURN_NONE;
@@ -58,21 +63,26 @@ static PyObject *hdf5_close(PyObject *self, PyObject *nothing) {
     (void)nothing;
     hdf5 *h = (hdf5 *)self;
     lns_status status = LNS_OK;
-    Py_BEGIN_ALLOW_THREADS pthread_mutex_lock(&h->lock);
+    Py_BEGIN_ALLOW_THREADS
+    pthread_mutex_lock(&h->lock);
     if (h->file != NULL)
         status = lns_hdf5_close(&h->file);
     pthread_mutex_unlock(&h->lock);
-    Py_END_ALLOW_THREADS if (status != LNS_OK) return lns_py_raise(lns_py_state_of_object(self), status, LNS_PY_IMAGE);
+    Py_END_ALLOW_THREADS
+    if (status != LNS_OK)
+        return lns_py_raise(lns_py_state_of_object(self), status, LNS_PY_IMAGE);
     Py_RETURN_NONE;
 }
 
 static PyObject *hdf5_abandon(PyObject *self, PyObject *nothing) {
     (void)nothing;
     hdf5 *h = (hdf5 *)self;
-    Py_BEGIN_ALLOW_THREADS pthread_mutex_lock(&h->lock);
+    Py_BEGIN_ALLOW_THREADS
+    pthread_mutex_lock(&h->lock);
     lns_hdf5_abandon(&h->file);
     pthread_mutex_unlock(&h->lock);
-    Py_END_ALLOW_THREADS Py_RETURN_NONE;
+    Py_END_ALLOW_THREADS
+    Py_RETURN_NONE;
 }
 
 PyType_Spec lns_py_hdf5_spec = {

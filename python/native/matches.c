@@ -56,9 +56,11 @@ PyObject *lns_py_match(PyObject *module, PyObject *arguments) {
         return NULL;
     lns_matches *found = NULL;
     lns_status status;
-    Py_BEGIN_ALLOW_THREADS status =
-        lns_match_features(lns_py_features(first), lns_py_features(second), &options, &found);
-    Py_END_ALLOW_THREADS if (status != LNS_OK) return lns_py_raise(state, status, LNS_PY_IMAGE);
+    Py_BEGIN_ALLOW_THREADS
+    status = lns_match_features(lns_py_features(first), lns_py_features(second), &options, &found);
+    Py_END_ALLOW_THREADS
+    if (status != LNS_OK)
+        return lns_py_raise(state, status, LNS_PY_IMAGE);
     matches *made = lns_py_new(state->matches);
     if (made == NULL) {
         lns_matches_close(&found);
@@ -77,11 +79,11 @@ PyObject *lns_py_draw_matches(PyObject *module, PyObject *arguments) {
     void *png = NULL;
     size_t size = 0;
     lns_status status;
-    Py_BEGIN_ALLOW_THREADS status =
-        lns_draw_matches(lns_py_plane(first_plane), lns_py_features(first), lns_py_plane(second_plane),
-                         lns_py_features(second), matches_of(object), &png, &size);
-    Py_END_ALLOW_THREADS return status == LNS_OK ? lns_py_take_bytes(png, size)
-                                                 : lns_py_raise(state, status, LNS_PY_IMAGE);
+    Py_BEGIN_ALLOW_THREADS
+    status = lns_draw_matches(lns_py_plane(first_plane), lns_py_features(first), lns_py_plane(second_plane),
+                              lns_py_features(second), matches_of(object), &png, &size);
+    Py_END_ALLOW_THREADS
+    return status == LNS_OK ? lns_py_take_bytes(png, size) : lns_py_raise(state, status, LNS_PY_IMAGE);
 }
 
 PyType_Spec lns_py_matches_spec = {

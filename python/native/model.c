@@ -49,8 +49,10 @@ static PyObject *model_close(PyObject *self, PyObject *nothing) {
     m->closed = true;
     lns_superpoint *unused = take_unused(m);
     pthread_mutex_unlock(&m->lock);
-    Py_BEGIN_ALLOW_THREADS lns_superpoint_close(&unused);
-    Py_END_ALLOW_THREADS Py_RETURN_NONE;
+    Py_BEGIN_ALLOW_THREADS
+    lns_superpoint_close(&unused);
+    Py_END_ALLOW_THREADS
+    Py_RETURN_NONE;
 }
 
 static void model_dealloc(PyObject *self) {
@@ -97,8 +99,10 @@ PyObject *lns_py_open_model(PyObject *module, PyObject *arguments) {
         return NULL;
     pthread_mutex_init(&made->lock, NULL);
     lns_status status;
-    Py_BEGIN_ALLOW_THREADS status = lns_superpoint_open(&options, &made->superpoint);
-    Py_END_ALLOW_THREADS if (status != LNS_OK) {
+    Py_BEGIN_ALLOW_THREADS
+    status = lns_superpoint_open(&options, &made->superpoint);
+    Py_END_ALLOW_THREADS
+    if (status != LNS_OK) {
         Py_DECREF(made);
         return lns_py_raise(lns_py_state_of(module), status, LNS_PY_WEIGHTS);
     }
@@ -125,9 +129,12 @@ static PyObject *model_detect(PyObject *self, PyObject *arguments) {
         return NULL;
     lns_features *features = NULL;
     lns_status status;
-    Py_BEGIN_ALLOW_THREADS status = lns_superpoint_detect_plane(superpoint, lns_py_plane(plane), &options, &features);
+    Py_BEGIN_ALLOW_THREADS
+    status = lns_superpoint_detect_plane(superpoint, lns_py_plane(plane), &options, &features);
     leave((model *)self);
-    Py_END_ALLOW_THREADS if (status != LNS_OK) return lns_py_raise(state, status, LNS_PY_IMAGE);
+    Py_END_ALLOW_THREADS
+    if (status != LNS_OK)
+        return lns_py_raise(state, status, LNS_PY_IMAGE);
     features->timing_ms.preprocess += preprocess_ms;
     return lns_py_features_new(state, features);
 }
@@ -168,11 +175,12 @@ static PyObject *model_forward(PyObject *self, PyObject *arguments) {
         lns_superpoint *superpoint = enter((model *)self);
         if (superpoint != NULL) {
             lns_status status;
-            Py_BEGIN_ALLOW_THREADS status =
+            Py_BEGIN_ALLOW_THREADS
+            status =
                 forward(superpoint, lns_py_plane(plane), scores.buf, descriptors.obj != NULL ? descriptors.buf : NULL);
             leave((model *)self);
-            Py_END_ALLOW_THREADS result =
-                status == LNS_OK ? Py_NewRef(Py_None) : lns_py_raise(state, status, LNS_PY_IMAGE);
+            Py_END_ALLOW_THREADS
+            result = status == LNS_OK ? Py_NewRef(Py_None) : lns_py_raise(state, status, LNS_PY_IMAGE);
         }
     }
     PyBuffer_Release(&scores);

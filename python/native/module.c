@@ -57,8 +57,11 @@ PyObject *lns_py_save_file(PyObject *module, PyObject *arguments) {
     const char *bytes = PyBytes_AsString(data);
     const size_t size = (size_t)PyBytes_Size(data);
     lns_status status;
-    Py_BEGIN_ALLOW_THREADS status = lns_file_save(path, bytes, size);
-    Py_END_ALLOW_THREADS if (status != LNS_OK) return lns_py_raise(lns_py_state_of(module), status, LNS_PY_IMAGE);
+    Py_BEGIN_ALLOW_THREADS
+    status = lns_file_save(path, bytes, size);
+    Py_END_ALLOW_THREADS
+    if (status != LNS_OK)
+        return lns_py_raise(lns_py_state_of(module), status, LNS_PY_IMAGE);
     Py_RETURN_NONE;
 }
 

@@ -66,8 +66,10 @@ PyObject *lns_py_read_plane(PyObject *module, PyObject *arguments) {
         return NULL;
     lns_plane *decoded = NULL;
     lns_status status;
-    Py_BEGIN_ALLOW_THREADS status = lns_plane_read(path, &options, &decoded);
-    Py_END_ALLOW_THREADS return take_decoded(lns_py_state_of(module), status, decoded);
+    Py_BEGIN_ALLOW_THREADS
+    status = lns_plane_read(path, &options, &decoded);
+    Py_END_ALLOW_THREADS
+    return take_decoded(lns_py_state_of(module), status, decoded);
 }
 
 PyObject *lns_py_decode_plane(PyObject *module, PyObject *arguments) {
@@ -81,8 +83,10 @@ PyObject *lns_py_decode_plane(PyObject *module, PyObject *arguments) {
     if (take_options(apply_exif, max_pixels, &options)) {
         lns_plane *decoded = NULL;
         lns_status status;
-        Py_BEGIN_ALLOW_THREADS status = lns_plane_decode(data.buf, (size_t)data.len, &options, &decoded);
-        Py_END_ALLOW_THREADS result = take_decoded(lns_py_state_of(module), status, decoded);
+        Py_BEGIN_ALLOW_THREADS
+        status = lns_plane_decode(data.buf, (size_t)data.len, &options, &decoded);
+        Py_END_ALLOW_THREADS
+        result = take_decoded(lns_py_state_of(module), status, decoded);
     }
     PyBuffer_Release(&data);
     return result;
@@ -125,8 +129,10 @@ static bool copy(plane *p) {
         PyErr_NoMemory();
         return false;
     }
-    Py_BEGIN_ALLOW_THREADS gather(&p->borrowed, p->copy);
-    Py_END_ALLOW_THREADS PyBuffer_Release(&p->borrowed);
+    Py_BEGIN_ALLOW_THREADS
+    gather(&p->borrowed, p->copy);
+    Py_END_ALLOW_THREADS
+    PyBuffer_Release(&p->borrowed);
     p->own.data = p->copy;
     p->own.stride = width;
     return true;
