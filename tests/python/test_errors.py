@@ -369,5 +369,7 @@ def test_private_types_cannot_be_made(model, rgb):
             kind()
     with pytest.raises(ValueError, match="same number of keypoints"):
         _native.make_features(b"12345678", b"12345678", b"1234" * 2, None, features._facts)
+    with pytest.raises(ValueError, match="same number of keypoints"):
+        _native.make_features(b"12345678", b"12345678", b"1234", bytes(1020), features._facts)
     with pytest.raises(TypeError):
         _native.make_features(b"12345678", b"12345678", b"1234", None, {})
