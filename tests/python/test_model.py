@@ -290,7 +290,7 @@ def test_a_model_cannot_be_pickled(model):
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_memory_does_not_grow(synthetic_weights, photo, environment):
     """LENSING_CALLS: how many calls, more than 100; 10,000 for the long run."""
-    calls = int(os.environ.get("LENSING_CALLS", "500"))
+    calls = int(os.environ.get("LENSING_CALLS", "300"))
     script = Path(__file__).with_name("call_many.py")
     command = [sys.executable, script, synthetic_weights, photo, str(calls)]
     output = subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
