@@ -8,6 +8,7 @@
 #   make bench WEIGHTS=FILE    compare the speed with other programs
 #   make bench-server WEIGHTS=FILE
 #                              compare the server with the same service in Python
+#   make wheel                 the wheel of the Python package, with the libraries that it needs (build/wheel/)
 #   make install PREFIX=DIR    install under DIR (default /usr/local)
 #   make format                format the C sources with clang-format
 #   make clean                 remove everything that was made
@@ -15,7 +16,7 @@
 PREFIX ?= /usr/local
 WEIGHTS ?=
 
-.PHONY: build deps demo test robustness bench bench-server install format clean
+.PHONY: build deps demo test robustness bench bench-server wheel install format clean
 
 build:
 	@scripts/build.sh build
@@ -38,11 +39,15 @@ bench:
 bench-server:
 	@scripts/bench.sh --server '$(WEIGHTS)'
 
+wheel:
+	@scripts/install-deps.sh --python
+	@scripts/wheel.sh
+
 install:
 	@scripts/install.sh '$(PREFIX)'
 
 format:
-	@find include src tests \( -name '*.c' -o -name '*.h' \) -exec clang-format -i {} +
+	@find include src python tests \( -name '*.c' -o -name '*.h' \) -exec clang-format -i {} +
 
 clean:
 	rm -rf build build-* demo

@@ -70,6 +70,11 @@ EOF
     return 1
 }
 
+# Whether the Python that find_python prints is one that the Python package is for.
+python_has_package() {
+    "$(find_python)" -c 'import sys; sys.exit(sys.version_info < (3, 11))'
+}
+
 # Prints a Python that can make virtual environments.
 find_python() {
     local tool version

@@ -3,16 +3,25 @@
 # Installs what the build needs and is not there yet, with apt (Debian, Ubuntu), dnf (Fedora) or brew (macOS).
 # Does nothing, and needs no rights, when everything is there.
 #
-#   scripts/install-deps.sh [--test] [--browser]     --test: also what the tests need, --browser: Chromium for those of the page
+#   scripts/install-deps.sh [--python] [--test] [--browser]
+#
+#   --python     also what the Python package needs to be built
+#   --test       also what the tests need, and that
+#   --browser    also Chromium, for the tests of the page
 . "$(dirname "$0")/common.sh"
 
+with_python=no
 with_tests=no
 with_browser=no
 for argument in "$@"; do
     case $argument in
-        --test) with_tests=yes ;;
+        --python) with_python=yes ;;
+        --test)
+            with_python=yes
+            with_tests=yes
+            ;;
         --browser) with_browser=yes ;;
-        *) die "unknown argument '$argument'; usage: scripts/install-deps.sh [--test] [--browser]" ;;
+        *) die "unknown argument '$argument'; usage: scripts/install-deps.sh [--python] [--test] [--browser]" ;;
     esac
 done
 
@@ -60,6 +69,9 @@ has_meson() {
         [ -x /usr/bin/meson ]
     fi
 }
+has_python_headers() {
+    "$(find_python)" -c 'import os, sysconfig; open(os.path.join(sysconfig.get_path("include"), "Python.h")).close()'
+}
 has_sanitizers() {
     # Only Fedora packs them apart from the compiler.
     [ $manager != dnf ] || printf 'int main(void) { return 0; }\n' | "${CC:-cc}" -fsanitize=address,undefined -x c - -o /dev/null
@@ -84,6 +96,9 @@ look() {
     need nettle nettle-dev nettle-devel nettle has_library nettle
     need hdf5 libhdf5-dev hdf5-devel hdf5 has_hdf5
     need cairo libcairo2-dev cairo-devel cairo has_library cairo
+    if [ $with_python = yes ]; then
+        need python-headers python3-dev python3-devel '' has_python_headers
+    fi
     if [ $with_tests = yes ]; then
         need cmocka libcmocka-dev libcmocka-devel cmocka has_library cmocka
         need c++ g++ gcc-c++ '' command -v "${CXX:-c++}"

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Builds and runs every test: the C suite, the C suite with AddressSanitizer and UndefinedBehaviorSanitizer, and the
-# black-box tests in Python. The last line is "N passed, M failed" over all of them; the exit code is 0 only when M is 0.
+# Builds and runs every test: the C suite, the C suite with AddressSanitizer and UndefinedBehaviorSanitizer, the black-box
+# tests in Python, and those of the Python package. The last line is "N passed, M failed" over all of them; the exit code
+# is 0 only when M is 0.
 . "$(dirname "$0")/common.sh"
 cd "$root"
 
@@ -47,7 +48,18 @@ python_tests() {
     ! find_chromium >/dev/null ||
         build/venv/bin/python -m pip install -qq --disable-pip-version-check --no-input \
             -r tests/server/requirements-browser.txt || return 1
-    build/venv/bin/python -m pytest tests -ra -p no:cacheprovider --junitxml="$results/pytest.xml"
+    build/venv/bin/python -m pytest tests --ignore=tests/python -ra -p no:cacheprovider \
+        --junitxml="$results/pytest.xml"
+}
+
+# In the environment of the tests before, with the wheel.
+package_tests() {
+    local wheel
+    say 'building the wheel of the Python package'
+    wheel=$(scripts/wheel.sh) || return 1
+    build/venv/bin/python -m pip install -q --disable-pip-version-check --no-input --no-deps --force-reinstall \
+        "$wheel" || return 1
+    build/venv/bin/python -m pytest tests/python -ra -p no:cacheprovider --junitxml="$results/package.xml"
 }
 
 finish() {
@@ -67,4 +79,9 @@ run 'C tests' build/meson-logs/testlog.json c_tests build
 run 'C tests with sanitizers' build-asan/meson-logs/testlog.json c_tests build-asan \
     -Db_sanitize=address,undefined -Db_lundef=false -Doptimization=1
 run 'Python tests' "$results/pytest.xml" python_tests
+if python_has_package; then
+    run 'tests of the Python package' "$results/package.xml" package_tests
+else
+    say 'SKIP: this Python is older than 3.11; the Python package is not tested'
+fi
 finish

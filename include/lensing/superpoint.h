@@ -4,7 +4,7 @@
  *
  * A model is opened once and can then be used by any number of threads at the same time. The result for a picture does
  * not depend on the number of threads, on other calls, or on whether the picture came as a file, as bytes, as pixels or
- * as a plane.
+ * as a plane. A model that was open when the process forked works in the child too, on one thread for each call.
  */
 #ifndef LENSING_SUPERPOINT_H
 #define LENSING_SUPERPOINT_H

@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "base/memory.h"
@@ -16,7 +17,8 @@
 
 struct lns_thread_pool {
     int threads;
-    int started; /* workers that exist */
+    int started;   /* workers that exist */
+    pid_t process; /* that started them: after a fork, the child has none */
     pthread_t *workers;
     pthread_mutex_t user; /* held by the caller whose loop is running */
     /* The loop. Written by the caller before `generation` moves. */
@@ -117,6 +119,7 @@ lns_status lns_thread_pool_create(int threads, lns_thread_pool **result) {
         return lns_fail_memory(sizeof *pool);
     memset(pool, 0, sizeof *pool);
     pool->threads = threads;
+    pool->process = getpid();
     pool->workers = lns_calloc((size_t)threads, sizeof *pool->workers);
     if (pool->workers == NULL) {
         lns_aligned_free(pool);
@@ -147,11 +150,7 @@ static void announce(lns_thread_pool *pool) {
     }
 }
 
-void lns_thread_pool_destroy(lns_thread_pool **pointer) {
-    lns_thread_pool *pool = *pointer;
-    *pointer = NULL;
-    if (pool == NULL)
-        return;
+static void stop_workers(lns_thread_pool *pool) {
     atomic_store(&pool->stop, 1);
     announce(pool);
     for (int i = 0; i < pool->started; i++)
@@ -160,6 +159,16 @@ void lns_thread_pool_destroy(lns_thread_pool **pointer) {
     pthread_cond_destroy(&pool->wake);
     pthread_mutex_destroy(&pool->sleep);
     pthread_mutex_destroy(&pool->user);
+}
+
+void lns_thread_pool_destroy(lns_thread_pool **pointer) {
+    lns_thread_pool *pool = *pointer;
+    *pointer = NULL;
+    if (pool == NULL)
+        return;
+    /* A forked child leaves alone what its parent's threads may have held. */
+    if (pool->process == getpid())
+        stop_workers(pool);
     lns_free(pool->workers);
     lns_aligned_free(pool);
 }
@@ -183,7 +192,8 @@ static void wait_for_workers(lns_thread_pool *pool) {
 }
 
 void lns_thread_pool_run(lns_thread_pool *pool, size_t rounds, lns_task task, void *context) {
-    if (pool->threads == 1 || rounds <= 1 || pthread_mutex_trylock(&pool->user) != 0) {
+    const int alone = pool->threads == 1 || rounds <= 1 || pool->process != getpid();
+    if (alone || pthread_mutex_trylock(&pool->user) != 0) {
         for (size_t i = 0; i < rounds; i++)
             task(context, i, 0);
         return;

@@ -9,6 +9,8 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/threads.h"
 
@@ -69,10 +71,37 @@ static void many_callers_share_a_pool(void **state) {
     lns_thread_pool_destroy(&pool);
 }
 
+static void a_pool_works_in_a_forked_child(void **state) {
+    (void)state;
+    lns_thread_pool *pool;
+    assert_int_equal(lns_thread_pool_create(4, &pool), LNS_OK);
+    check(pool, ROUNDS);
+    const pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        alarm(20); /* a loop that waits for threads that are not there ends by this signal */
+        tally *t = calloc(1, sizeof *t);
+        lns_thread_pool_run(pool, ROUNDS, count, t);
+        int missing = 0;
+        for (size_t i = 0; i < ROUNDS; i++)
+            missing += t->rounds[i] != 1;
+        free(t);
+        lns_thread_pool_destroy(&pool);
+        _exit(missing == 0 ? 0 : 1);
+    }
+    int status = -1;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+    check(pool, ROUNDS);
+    lns_thread_pool_destroy(&pool);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_round_runs_once),
         cmocka_unit_test(many_callers_share_a_pool),
+        cmocka_unit_test(a_pool_works_in_a_forked_child),
     };
     return cmocka_run_group_tests_name("threads", tests, NULL, NULL);
 }
