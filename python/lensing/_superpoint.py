@@ -40,10 +40,12 @@ class SuperPoint:
             program: SP_WEIGHTS_DIR, else HF_MODEL with TT_WEIGHTS_REVISION, else magic-leap-community/superpoint.
             Nothing is downloaded: see from_pretrained().
         threads: threads that one call uses, 0 to 256; 0: as many as the CPU has.
-        precision: arithmetic of the network: "fp32".
+        precision: arithmetic of the network: "fp32", or "bf16", which is about twice as fast and a little less exact,
+            and needs a CPU with AVX512_BF16.
 
     Raises:
         WeightsError: there are no such weights, or they are not those of a SuperPoint.
+        UnsupportedError: the CPU has no such arithmetic.
         ValueError: a number is out of range.
     """
 

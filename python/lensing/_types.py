@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 Path: TypeAlias = str | os.PathLike[str]
 """Name of a file or folder."""
 
-Precision: TypeAlias = Literal["fp32"]
+Precision: TypeAlias = Literal["fp32", "bf16"]
 """Arithmetic of the network."""
 
 ExifMode: TypeAlias = Literal["ignore", "apply"]

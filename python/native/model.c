@@ -75,14 +75,14 @@ static bool take_precision(const char *text, lns_precision *precision) {
     static const struct {
         const char *name;
         lns_precision value;
-    } known[] = {{"fp32", LNS_PRECISION_FP32}};
+    } known[] = {{"fp32", LNS_PRECISION_FP32}, {"bf16", LNS_PRECISION_BF16}};
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         if (strcmp(text, known[i].name) == 0) {
             *precision = known[i].value;
             return true;
         }
     }
-    PyErr_Format(PyExc_ValueError, "precision is '%s'; it must be 'fp32'", text);
+    PyErr_Format(PyExc_ValueError, "precision is '%s'; it must be 'fp32' or 'bf16'", text);
     return false;
 }
 

@@ -18,13 +18,15 @@ const char lns_cli_serve_help[] = "Usage: lensing serve [OPTION]...\n"
                                   "                             repository[@revision]  [from the environment]\n"
                                   "  -t, --threads N            threads of the network, 0 to 256; 0: one for each\n"
                                   "                             CPU  [0]\n"
-                                  "      --precision P          arithmetic of the network: fp32  [fp32]\n"
+                                  "      --precision P          arithmetic of the network: fp32, or bf16, which is\n"
+                                  "                             faster and less exact, and needs AVX512_BF16\n"
+                                  "                             [fp32]\n"
                                   "      --api-key-file FILE    its first line is a key that requests must bring as\n"
                                   "                             Authorization: Bearer KEY  [no key]\n"
                                   "\n"
                                   "Limits:\n"
                                   "      --max-body N           megabytes of a request body  [192]\n"
-                                  "      --max-body-memory N    megabytes of all bodies and answers together  [1024]\n"
+                                  "      --max-body-memory N    megabytes of all bodies and answers  [1024]\n"
                                   "      --max-pixels N         of an image; 0: no limit  [178956970]\n"
                                   "      --max-connections N    open at a time  [1024]\n"
                                   "      --queue N              requests that wait; more get 503  [64]\n"
@@ -117,7 +119,7 @@ int lns_cli_serve(int argc, char **argv) {
         {LNS_CLI_INTEGER, "port", 'p', &given.port, 0, 65535, false, NULL},
         lns_cli_weights_option(&options.weights),
         lns_cli_threads_option(&given.threads),
-        {LNS_CLI_CHOICE, "precision", 0, &given.precision, 0, 0, false, "fp32"},
+        lns_cli_precision_option(&given.precision),
         {LNS_CLI_TEXT, "api-key-file", 0, &given.key_file, 0, 0, false, NULL},
         {LNS_CLI_INTEGER, "max-body", 0, &given.max_body, 1, 65536, false, NULL},
         {LNS_CLI_INTEGER, "max-body-memory", 0, &given.max_body_memory, 1, 1048576, false, NULL},
@@ -144,6 +146,7 @@ int lns_cli_serve(int argc, char **argv) {
         return LNS_CLI_USAGE;
     options.port = (int)given.port;
     options.threads = (int)given.threads;
+    options.precision = (lns_precision)given.precision;
     apply_limits(&given, &options.limits);
     char *key = NULL;
     if (given.key_file != NULL) {

@@ -111,6 +111,7 @@ static int load_model(server *s, char *reason, size_t size) {
     lns_superpoint_options_init(&options);
     options.weights = s->options->weights;
     options.threads = s->options->threads;
+    options.precision = s->options->precision;
     const double start = clock_ms();
     if (lns_superpoint_open(&options, &s->model) != LNS_OK) {
         snprintf(reason, size, "%s", lns_error_message());

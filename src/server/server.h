@@ -3,6 +3,8 @@
 #ifndef LENSING_SERVER_SERVER_H
 #define LENSING_SERVER_SERVER_H
 
+#include <lensing/superpoint.h>
+
 #include "server_limits.h"
 
 typedef struct server_options {
@@ -10,6 +12,7 @@ typedef struct server_options {
     int port;            /* 0: any free one */
     const char *weights; /* NULL: the environment decides */
     int threads;
+    lns_precision precision;
     const char *api_key; /* not NULL: requests need "Authorization: Bearer KEY", but /health and /ready */
     server_limits limits;
 } server_options;

@@ -261,7 +261,7 @@ def test_weights(tmp_path, synthetic_weights, monkeypatch):
         ({"threads": 257}, ValueError, "threads is 257; it must be 0 to 256"),
         ({"threads": -1}, ValueError, "threads is -1"),
         ({"threads": "2"}, TypeError, "threads is '2'"),
-        ({"precision": "fp8"}, ValueError, "precision is 'fp8'; it must be 'fp32'"),
+        ({"precision": "fp8"}, ValueError, "precision is 'fp8'; it must be 'fp32' or 'bf16'"),
         ({"precision": None}, TypeError, "precision is None"),
         ({"weights": 5}, TypeError, "int"),
     ],

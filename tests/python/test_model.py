@@ -160,6 +160,20 @@ def test_info(model, program, synthetic_weights):
     assert repr(model) == f"<lensing.SuperPoint: {synthetic_weights}, fp32, {info['threads']} threads>"
 
 
+def test_bf16(program, synthetic_weights, photo):
+    told = json.loads(subprocess.run([program, "info", "--json"], capture_output=True).stdout)
+    if "avx512_bf16" not in told["cpu_features"].split():
+        with pytest.raises(lensing.UnsupportedError, match="AVX512_BF16"):
+            lensing.SuperPoint(synthetic_weights, precision="bf16")
+        return
+    command = [program, "detect", "-w", synthetic_weights, "--precision", "bf16", photo]
+    expected = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
+    with lensing.SuperPoint(synthetic_weights, precision="bf16") as model:
+        assert model.info["precision"] == "bf16"
+        found = model(photo).to_dict()
+    assert found["scores"] == expected["scores"] and found["keypoints"] == expected["keypoints"]
+
+
 def test_version(program):
     printed = subprocess.run([program, "--version"], capture_output=True, text=True).stdout
     assert printed == f"lensing {lensing.__version__}\n"

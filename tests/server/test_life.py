@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Start, signals, stop: what launchers and supervisors see."""
+import json
 import os
 import re
 import resource
@@ -112,6 +113,20 @@ def test_failed_start_leaves_nobody_waiting(program, weights, tmp_path):
         check_refused_start(server.wait(), server.log(), "is not a finite number")
     finally:
         server.close()
+
+
+def test_bf16(program, weights):
+    """Serves with it where the CPU has it, and says so; refuses to start where it has not."""
+    features = json.loads(subprocess.run([program, "info", "--json"], capture_output=True).stdout)["cpu_features"]
+    if "avx512_bf16" not in features.split():
+        check_refused_start(*failed_start(program, weights, "--precision", "bf16"), "bf16", "AVX512_BF16")
+        return
+    data, scores = encoded(picture()), []
+    for precision in ("bf16", "fp32"):
+        with Server(program, weights, "--precision", precision) as server:
+            assert f" {precision}, " in server.get("/info").json["serving_path"]["note"]
+            scores.append(server.post("/predict_raw", data).json["scores"])
+    assert scores[0] != scores[1] and abs(scores[0][0] - scores[1][0]) < 0.05
 
 
 # ---- Failing starts -----------------------------------------------------------------------------
