@@ -12,7 +12,7 @@ from ._images import open_image
 from ._types import ExifMode
 
 if TYPE_CHECKING:
-    from concurrent.futures import Future
+    from concurrent.futures import Executor, Future
 
     Picture = tuple[_native.Plane, float]
 
@@ -87,15 +87,19 @@ class Detection:
     def _read_ahead(self, images: Iterable[object], workers: int) -> "Iterator[Picture]":
         from concurrent.futures import ThreadPoolExecutor
 
-        waiting: deque[Future[Picture]] = deque()
         with ThreadPoolExecutor(workers, "lensing") as pool:
-            try:
-                for image in images:
-                    waiting.append(pool.submit(self.read, image))
-                    if len(waiting) > workers:
-                        yield waiting.popleft().result()
-                while waiting:
+            yield from self.read_on(pool, images, workers)
+
+    def read_on(self, pool: "Executor", images: Iterable[object], workers: int) -> "Iterator[Picture]":
+        """What read() gives for one image after the other, `workers` images ahead on threads of the pool."""
+        waiting: deque[Future[Picture]] = deque()
+        try:
+            for image in images:
+                waiting.append(pool.submit(self.read, image))
+                if len(waiting) > workers:
                     yield waiting.popleft().result()
-            finally:
-                for future in waiting:
-                    future.cancel()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            for future in waiting:
+                future.cancel()
