@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arguments and variables about a Tenstorrent card. They are checked; the network runs on the CPU."""
+
+import os
+import warnings
+from typing import Any, Literal, TypeAlias
+
+from lensing import _check
+
+Dispatch: TypeAlias = Literal["auto", "eth", "worker"]
+
+_DISPATCH = ("auto", "eth", "worker")
+
+
+def check(device: object, device_id: int, dispatch: str, trace_region_size: int) -> dict[str, Any]:
+    """What was asked for, for `SuperPoint.config`. Warns of what cannot be had.
+
+    `$SP_DISPATCH` takes the place of "auto", if it is set and not empty.
+    """
+    _check_device(device)
+    if dispatch not in _DISPATCH:
+        raise ValueError(f"dispatch is {dispatch!r}; it must be 'auto', 'eth' or 'worker'")
+    if dispatch == "auto":
+        dispatch = os.environ.get("SP_DISPATCH") or "auto"
+        if dispatch not in _DISPATCH:
+            raise ValueError(f"SP_DISPATCH is {dispatch!r}; it must be 'auto', 'eth' or 'worker'")
+    if dispatch != "auto":
+        _warn(f"dispatch is {dispatch!r}, but the network runs on the CPU; results are the same")
+    return {
+        "device": None if device is None else str(device),
+        "device_id": _check.integer("device_id", device_id, 0, 2**31 - 1),
+        "dispatch": dispatch,
+        "trace_region_size": _check.integer("trace_region_size", trace_region_size, 0, 2**63 - 1),
+    }
+
+
+def quieten(verbose: bool) -> None:
+    """Lets ttnn, should the program import it, show warnings and errors only, unless the variables are set already."""
+    if not verbose:
+        os.environ.setdefault("TT_LOGGER_LEVEL", "Error")
+        os.environ.setdefault("LOGURU_LEVEL", "WARNING")
+
+
+def _check_device(device: object) -> None:
+    """An open device is an object of ttnn. "cpu" is what really computes."""
+    if device is None or str(device) == "cpu":
+        return
+    if isinstance(device, str | int | float) or type(device).__module__.partition(".")[0] == "torch":
+        raise ValueError(f"device is {device!r}; it must be None, 'cpu' or an open device of ttnn")
+    _warn(f"device is a {type(device).__name__}, but the network runs on the CPU; the device is left alone")
+
+
+def _warn(text: str) -> None:
+    # Of check(), from_pretrained() and its caller, the last is meant.
+    warnings.warn(text, RuntimeWarning, stacklevel=4)
