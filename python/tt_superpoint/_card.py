@@ -17,7 +17,9 @@ def check(device: object, device_id: int, dispatch: str, trace_region_size: int)
 
     `$SP_DISPATCH` takes the place of "auto", if it is set and not empty.
     """
-    _check_device(device)
+    unused = _unused_device(device)
+    if unused is not None:
+        _warn(unused)
     if dispatch not in _DISPATCH:
         raise ValueError(f"dispatch is {dispatch!r}; it must be 'auto', 'eth' or 'worker'")
     if dispatch == "auto":
@@ -41,13 +43,13 @@ def quieten(verbose: bool) -> None:
         os.environ.setdefault("LOGURU_LEVEL", "WARNING")
 
 
-def _check_device(device: object) -> None:
-    """An open device is an object of ttnn. "cpu" is what really computes."""
+def _unused_device(device: object) -> str | None:
+    """What there is to say of a device. An open one is an object of ttnn; "cpu" is what really computes."""
     if device is None or str(device) == "cpu":
-        return
+        return None
     if isinstance(device, str | int | float) or type(device).__module__.partition(".")[0] == "torch":
         raise ValueError(f"device is {device!r}; it must be None, 'cpu' or an open device of ttnn")
-    _warn(f"device is a {type(device).__name__}, but the network runs on the CPU; the device is left alone")
+    return f"device is a {type(device).__name__}, but the network runs on the CPU; the device is left alone"
 
 
 def _warn(text: str) -> None:

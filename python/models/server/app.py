@@ -107,5 +107,7 @@ async def _refuse(scope: Message, send: Callable[[Message], Awaitable[None]]) ->
     text = "uvicorn runs with --lifespan off; models.server.app needs --lifespan on to start the server"
     if scope["type"] != "http":
         raise RuntimeError(text)
-    await send({"type": "http.response.start", "status": 500, "headers": [(b"content-type", b"text/plain")]})
-    await send({"type": "http.response.body", "body": text.encode() + b"\n"})
+    body = text.encode() + b"\n"
+    headers = [(b"content-type", b"text/plain"), (b"content-length", str(len(body)).encode())]
+    await send({"type": "http.response.start", "status": 500, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
