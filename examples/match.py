@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Matches the keypoints of two photos and draws the pairs.
 
-    python examples/match.py [FIRST SECOND] [--out matches.png]
+python examples/match.py [FIRST SECOND] [--out matches.png]
 """
 
 import argparse

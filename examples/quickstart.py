@@ -4,15 +4,16 @@
 
     python examples/quickstart.py [PHOTO] [--out-dir DIR]
 
-In DIR (default quickstart_out) there are then keypoints.png, the photo with its keypoints; keypoints.json, their positions
-and scores; and descriptors.npy, float32 (N, 256).
+In DIR (default quickstart_out) there are then keypoints.png, the photo with its keypoints; keypoints.json, their
+positions and scores; and descriptors.npy, float32 (N, 256).
 """
 
 import argparse
 from pathlib import Path
 
-import lensing
 import numpy as np
+
+import lensing
 
 DEMO = Path(__file__).resolve().parent / "scene_1.jpg"
 

@@ -4,12 +4,12 @@
 
     python examples/ray_folder.py PHOTOS OUT [--workers N] [--threads N]
 
-PHOTOS is a folder, searched with all folders in it, or a text file with one path or URI (such as s3://bucket/photo.jpg) on
-each line. OUT is a folder, or a URI of one, and the workers must reach the same photos and the same OUT. Each worker is a
-process with a model of its own that uses --threads CPUs.
+PHOTOS is a folder, searched with all folders in it, or a text file with one path or URI (such as s3://bucket/photo.jpg)
+on each line. OUT is a folder, or a URI of one, and the workers must reach the same photos and the same OUT. Each worker
+is a process with a model of its own that uses --threads CPUs.
 
-Run it again after an interruption: photos that are in OUT already are left out. A file in OUT is complete or not there, and
-a batch that a worker repeats writes the same file. Columns, one row for each photo:
+Run it again after an interruption: photos that are in OUT already are left out. A file in OUT is complete or not there,
+and a batch that a worker repeats writes the same file. Columns, one row for each photo:
 
     path         string
     error        string, null if there was none; a photo that cannot be read does not stop the others
@@ -29,13 +29,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import lensing
 import numpy as np
 import pyarrow as pa
 import pyarrow.dataset
 import pyarrow.parquet
 import ray
 from pyarrow import fs
+
+import lensing
 
 ENDINGS = {".jpg", ".jpeg", ".png", ".webp", ".tif", ".tiff", ".gif", ".bmp", ".pnm", ".ppm", ".pgm", ".pbm"}
 SCHEMA = pa.schema(

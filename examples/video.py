@@ -4,8 +4,8 @@
 
     python examples/video.py SOURCE [--out FILE.avi] [--show] [--frames N]
 
-SOURCE is a video file, or the number of a camera. For each frame the keypoints are matched with those of the frame before,
-and drawn with the way that they moved. Needs opencv-python.
+SOURCE is a video file, or the number of a camera. For each frame the keypoints are matched with those of the frame
+before, and drawn with the way that they moved. Needs opencv-python.
 """
 
 import argparse
@@ -15,9 +15,10 @@ from itertools import islice
 from typing import Any
 
 import cv2
-import lensing
 import numpy as np
 import numpy.typing as npt
+
+import lensing
 
 Frame = npt.NDArray[np.uint8]
 GREEN, YELLOW = (0, 255, 0), (0, 255, 255)

@@ -4,18 +4,19 @@
 
     python examples/visualize.py --image PHOTO [--out media/sample.png] [--top-k 500]
 
-Unlike a detection, this takes the best K pixels of the whole map after suppression, with no threshold and no border. They
-are drawn on the 640 x 480 frame, larger for a higher score.
+Unlike a detection, this takes the best K pixels of the whole map after suppression, with no threshold and no border.
+They are drawn on the 640 x 480 frame, larger for a higher score.
 """
 
 import argparse
 import os
 from pathlib import Path
 
-import lensing
 import numpy as np
 import numpy.typing as npt
 from PIL import Image, ImageDraw
+
+import lensing
 
 FRAME = (640, 480)
 RADIUS = 4  # of suppression

@@ -3,7 +3,7 @@
 
 import os
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack, overload
 
@@ -112,19 +112,7 @@ class SuperPoint:
         return model
 
     @overload
-    def __call__(
-        self,
-        images: list[ImageLike] | tuple[ImageLike, ...],
-        max_keypoints: int = 1024,
-        keypoint_threshold: float = 0.005,
-        nms_radius: int = 4,
-        return_descriptors: bool = True,
-        bgr: bool = False,
-        num_workers: int = 4,
-    ) -> list[SuperPointOutput]: ...
-
-    @overload
-    def __call__(
+    def __call__(  # type: ignore[overload-overlap]  # text and bytes are sequences too, and are one image
         self,
         images: ImageLike,
         max_keypoints: int = 1024,
@@ -135,9 +123,21 @@ class SuperPoint:
         num_workers: int = 4,
     ) -> SuperPointOutput: ...
 
+    @overload
     def __call__(
         self,
-        images: ImageLike | list[ImageLike] | tuple[ImageLike, ...],
+        images: Sequence[ImageLike],
+        max_keypoints: int = 1024,
+        keypoint_threshold: float = 0.005,
+        nms_radius: int = 4,
+        return_descriptors: bool = True,
+        bgr: bool = False,
+        num_workers: int = 4,
+    ) -> list[SuperPointOutput]: ...
+
+    def __call__(
+        self,
+        images: ImageLike | Sequence[ImageLike],
         max_keypoints: int = 1024,
         keypoint_threshold: float = 0.005,
         nms_radius: int = 4,
@@ -160,7 +160,7 @@ class SuperPoint:
         whatever its aspect.
 
         Args:
-            images: one image; or a list or tuple of images; or a batch: an array (B, H, W, C) or a tensor
+            images: one image; or a list or other sequence of images; or a batch: an array (B, H, W, C) or a tensor
                 (B, C, H, W) or (B, H, W, C).
             max_keypoints: keep at most so many, those of the highest scores: -1 (all) to 307200.
             keypoint_threshold: keep scores above this, 0 to 1.
