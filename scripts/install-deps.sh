@@ -89,7 +89,6 @@ look() {
     need libjpeg libjpeg-dev libjpeg-turbo-devel jpeg-turbo has_library libjpeg
     need libwebp libwebp-dev libwebp-devel webp has_library libwebp
     need libtiff libtiff-dev libtiff-devel libtiff has_library libtiff-4
-    need json-c libjson-c-dev json-c-devel json-c has_library json-c
     need zlib zlib1g-dev zlib-devel zlib has_library zlib
     need libcurl 'libcurl4-openssl-dev ca-certificates' libcurl-devel curl has_library libcurl
     need libmicrohttpd libmicrohttpd-dev libmicrohttpd-devel libmicrohttpd has_library libmicrohttpd

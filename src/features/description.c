@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <json-c/json_c_version.h>
 #include <zlib.h>
 
 #include "lensing_config.h"
@@ -109,7 +108,7 @@ static void describe(void) {
     add_curl();
     add_hdf5();
     add_cairo();
-    add(", json-c %s, zlib %s", json_c_version(), zlibVersion());
+    add(", zlib %s", zlibVersion());
 }
 
 const char *lns_build_description(void) {

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/options.h"
 #include "base/memory.h"
+#include "base/utf8.h"
 #include "features/base64.h"
 #include "features/npz.h"
 #include "features/number.h"
@@ -33,42 +34,6 @@ static void add_rounded(lns_buffer *out, double value, int decimals) {
         out->size += lns_number_rounded(value, decimals, room);
 }
 
-/* Length of the UTF-8 character at `text`; when there is none, 0 and in `*bad` the bytes that one U+FFFD stands for. */
-static size_t utf8_length(const unsigned char *text, size_t *bad) {
-    const unsigned first = text[0];
-    size_t length;
-    unsigned low = 0x80;
-    unsigned high = 0xbf;
-    *bad = 1;
-    if (first < 0x80)
-        return 1;
-    if (first >= 0xc2 && first <= 0xdf) {
-        length = 2;
-    } else if (first >= 0xe0 && first <= 0xef) {
-        length = 3;
-        if (first == 0xe0)
-            low = 0xa0; /* shorter forms exist below */
-        if (first == 0xed)
-            high = 0x9f; /* surrogates above */
-    } else if (first >= 0xf0 && first <= 0xf4) {
-        length = 4;
-        if (first == 0xf0)
-            low = 0x90;
-        if (first == 0xf4)
-            high = 0x8f; /* U+10FFFF is the last character */
-    } else {
-        return 0;
-    }
-    for (size_t i = 1; i < length; i++) {
-        if (text[i] < low || text[i] > high)
-            return 0; /* the final NUL ends up here too */
-        *bad = i + 1;
-        low = 0x80;
-        high = 0xbf;
-    }
-    return length;
-}
-
 static void add_escape(lns_buffer *out, unsigned char c) {
     static const char letters[] = {['\b'] = 'b', ['\t'] = 't', ['\n'] = 'n', ['\f'] = 'f', ['\r'] = 'r'};
     char text[8];
@@ -82,16 +47,16 @@ static void add_escape(lns_buffer *out, unsigned char c) {
 }
 
 void lns_json_add_string(lns_buffer *out, const char *text) {
-    const unsigned char *c = (const unsigned char *)text;
+    const char *end = text + strlen(text);
     lns_buffer_add(out, "\"", 1);
-    while (*c != '\0') {
+    for (const char *c = text; c < end;) {
         size_t bad;
-        const size_t length = utf8_length(c, &bad);
+        const size_t length = lns_utf8_length(c, (size_t)(end - c), &bad);
         if (length == 0) {
             lns_buffer_add_text(out, "\xef\xbf\xbd");
             c += bad;
-        } else if (*c < 0x20 || *c == '"' || *c == '\\') {
-            add_escape(out, *c);
+        } else if ((unsigned char)*c < 0x20 || *c == '"' || *c == '\\') {
+            add_escape(out, (unsigned char)*c);
             c += 1;
         } else {
             lns_buffer_add(out, c, length);

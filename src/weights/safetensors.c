@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <json.h>
-
 #include "base/error.h"
 #include "base/memory.h"
 #include "weights/json_text.h"
@@ -17,7 +15,7 @@
 #define METADATA_KEY "__metadata__"
 
 struct lns_safetensors {
-    json_object *header; /* owns the names */
+    lns_json_text header; /* owns the names */
     lns_tensor *tensors;
     size_t count;
     const char *label;         /* while parsing */
@@ -71,41 +69,45 @@ static lns_status split(lns_safetensors *file, const unsigned char *bytes, size_
     return LNS_OK;
 }
 
-/* Reads member `key` of tensor `name`, which must be an array. */
-static lns_status get_array(const lns_safetensors *file, const char *name, json_object *object, const char *key,
-                            json_object **array) {
-    if (json_object_object_get_ex(object, key, array) && json_object_is_type(*array, json_type_array))
+/* Finds member `key` of tensor `name`, which must be an array. */
+static lns_status find_array(const lns_safetensors *file, const char *name, const lns_json_value *object,
+                             const char *key, const lns_json_value **array) {
+    *array = lns_json_find(object, key);
+    if (*array != NULL && (*array)->kind == LNS_JSON_ARRAY)
         return LNS_OK;
     return lns_fail(LNS_ERROR_CORRUPT, "'%s': tensor '%.120s' has no list \"%s\"", file->label, name, key);
 }
 
-/* Reads element `index` of an array of tensor `name`: a whole number that fits an int64. */
-static lns_status get_count(const lns_safetensors *file, const char *name, json_object *array, const char *key,
-                            size_t index, uint64_t *value) {
-    json_object *element = json_object_array_get_idx(array, index);
-    const int64_t number = json_object_is_type(element, json_type_int) ? json_object_get_int64(element) : -1;
-    if (number < 0)
-        return lns_fail(LNS_ERROR_CORRUPT, "'%s': tensor '%.120s': \"%s\"[%zu] is not a whole number >= 0", file->label,
-                        name, key, index);
-    *value = (uint64_t)number;
+/* Reads an array of tensor `name` whose elements are whole numbers that fit an int64. */
+static lns_status read_counts(const lns_safetensors *file, const char *name, const lns_json_value *array,
+                              uint64_t *counts) {
+    size_t index = 0;
+    for (const lns_json_value *element = array + 1; element < array + array->span; element += element->span) {
+        const int64_t number = element->kind == LNS_JSON_INTEGER ? lns_json_integer(element) : -1;
+        if (number < 0)
+            return lns_fail(LNS_ERROR_CORRUPT, "'%s': tensor '%.120s': \"%s\"[%zu] is not a whole number >= 0",
+                            file->label, name, array->key, index);
+        counts[index++] = (uint64_t)number;
+    }
     return LNS_OK;
 }
 
-static lns_status read_shape(const lns_safetensors *file, json_object *object, lns_tensor *tensor, uint64_t *elements) {
-    json_object *shape;
-    lns_status status = get_array(file, tensor->name, object, "shape", &shape);
+static lns_status read_shape(const lns_safetensors *file, const lns_json_value *object, lns_tensor *tensor,
+                             uint64_t *elements) {
+    const lns_json_value *shape;
+    lns_status status = find_array(file, tensor->name, object, "shape", &shape);
     if (status != LNS_OK)
         return status;
-    const size_t dimensions = json_object_array_length(shape);
+    const size_t dimensions = lns_json_count(shape);
     if (dimensions > LNS_TENSOR_MAX_DIMENSIONS)
         return lns_fail(LNS_ERROR_LIMIT, "'%s': tensor '%.120s' has %zu dimensions, more than the limit of %d",
                         file->label, tensor->name, dimensions, LNS_TENSOR_MAX_DIMENSIONS);
     tensor->dimensions = (int)dimensions;
+    status = read_counts(file, tensor->name, shape, tensor->shape);
+    if (status != LNS_OK)
+        return status;
     *elements = 1;
     for (size_t i = 0; i < dimensions; i++) {
-        status = get_count(file, tensor->name, shape, "shape", i, &tensor->shape[i]);
-        if (status != LNS_OK)
-            return status;
         if (__builtin_mul_overflow(*elements, tensor->shape[i], elements))
             return lns_fail(LNS_ERROR_CORRUPT, "'%s': tensor '%.120s': the product of its shape overflows", file->label,
                             tensor->name);
@@ -114,21 +116,22 @@ static lns_status read_shape(const lns_safetensors *file, json_object *object, l
 }
 
 /* Reads the range and checks it against the file and against what dtype and shape need. */
-static lns_status read_range(const lns_safetensors *file, json_object *object, uint64_t bits, lns_tensor *tensor) {
-    json_object *offsets;
-    lns_status status = get_array(file, tensor->name, object, "data_offsets", &offsets);
+static lns_status read_range(const lns_safetensors *file, const lns_json_value *object, uint64_t bits,
+                             lns_tensor *tensor) {
+    const lns_json_value *offsets;
+    lns_status status = find_array(file, tensor->name, object, "data_offsets", &offsets);
     if (status != LNS_OK)
         return status;
-    if (json_object_array_length(offsets) != 2)
+    const size_t count = lns_json_count(offsets);
+    if (count != 2)
         return lns_fail(LNS_ERROR_CORRUPT, "'%s': tensor '%.120s': \"data_offsets\" has %zu numbers instead of 2",
-                        file->label, tensor->name, json_object_array_length(offsets));
-    uint64_t begin = 0;
-    uint64_t end = 0;
-    status = get_count(file, tensor->name, offsets, "data_offsets", 0, &begin);
-    if (status == LNS_OK)
-        status = get_count(file, tensor->name, offsets, "data_offsets", 1, &end);
+                        file->label, tensor->name, count);
+    uint64_t range[2] = {0, 0};
+    status = read_counts(file, tensor->name, offsets, range);
     if (status != LNS_OK)
         return status;
+    const uint64_t begin = range[0];
+    const uint64_t end = range[1];
     if (begin > end || end > file->data_size)
         return lns_fail(LNS_ERROR_CORRUPT,
                         "'%s': tensor '%.120s': its data [%" PRIu64 ", %" PRIu64
@@ -144,52 +147,53 @@ static lns_status read_range(const lns_safetensors *file, json_object *object, u
     return LNS_OK;
 }
 
-static lns_status read_tensor(const lns_safetensors *file, const char *name, json_object *object, lns_tensor *tensor) {
+static lns_status read_tensor(const lns_safetensors *file, const lns_json_value *entry, lns_tensor *tensor) {
+    const char *name = entry->key;
     tensor->name = name;
-    json_object *text;
-    if (!json_object_is_type(object, json_type_object))
+    if (entry->kind != LNS_JSON_OBJECT)
         return lns_fail(LNS_ERROR_CORRUPT, "'%s': the entry of tensor '%.120s' is not a JSON object", file->label,
                         name);
-    if (!json_object_object_get_ex(object, "dtype", &text) || !json_object_is_type(text, json_type_string))
+    const lns_json_value *dtype = lns_json_find(entry, "dtype");
+    if (dtype == NULL || dtype->kind != LNS_JSON_STRING)
         return lns_fail(LNS_ERROR_CORRUPT, "'%s': tensor '%.120s' has no text \"dtype\"", file->label, name);
-    const dtype_facts *facts = find_dtype(json_object_get_string(text));
+    const dtype_facts *facts = find_dtype(dtype->text);
     if (facts == NULL)
         return lns_fail(LNS_ERROR_CORRUPT, "'%s': tensor '%.120s' has the unknown type '%.40s'", file->label, name,
-                        json_object_get_string(text));
+                        dtype->text);
     tensor->dtype = facts->dtype;
     uint64_t bits = 0;
-    const lns_status status = read_shape(file, object, tensor, &bits);
+    const lns_status status = read_shape(file, entry, tensor, &bits);
     if (status != LNS_OK)
         return status;
     if (__builtin_mul_overflow(bits, (uint64_t)facts->bits, &bits))
         return lns_fail(LNS_ERROR_CORRUPT, "'%s': tensor '%.120s': the product of its shape overflows", file->label,
                         name);
-    return read_range(file, object, bits, tensor);
+    return read_range(file, entry, bits, tensor);
 }
 
-static lns_status check_metadata(const lns_safetensors *file, json_object *metadata) {
-    if (!json_object_is_type(metadata, json_type_object))
+static lns_status check_metadata(const lns_safetensors *file, const lns_json_value *metadata) {
+    if (metadata->kind != LNS_JSON_OBJECT)
         return lns_fail(LNS_ERROR_CORRUPT, "'%s': " METADATA_KEY " is not a JSON object", file->label);
-    json_object_object_foreach(metadata, key, value) {
-        if (!json_object_is_type(value, json_type_string))
+    for (const lns_json_value *value = metadata + 1; value < metadata + metadata->span; value += value->span)
+        if (value->kind != LNS_JSON_STRING)
             return lns_fail(LNS_ERROR_CORRUPT, "'%s': " METADATA_KEY ": the value of '%.120s' is not a text",
-                            file->label, key);
-    }
+                            file->label, value->key);
     return LNS_OK;
 }
 
 static lns_status read_entries(lns_safetensors *file) {
-    const size_t entries = (size_t)json_object_object_length(file->header);
+    const lns_json_value *header = file->header.values;
+    const size_t entries = lns_json_count(header);
     if (entries > TENSOR_LIMIT)
         return lns_fail(LNS_ERROR_LIMIT, "'%s' has %zu tensors, more than the limit of %d", file->label, entries,
                         TENSOR_LIMIT);
     file->tensors = lns_calloc(entries, sizeof *file->tensors);
     if (file->tensors == NULL)
         return lns_fail_memory(entries * sizeof *file->tensors);
-    json_object_object_foreach(file->header, name, value) {
-        const lns_status status = strcmp(name, METADATA_KEY) == 0
-                                      ? check_metadata(file, value)
-                                      : read_tensor(file, name, value, &file->tensors[file->count++]);
+    for (const lns_json_value *entry = header + 1; entry < header + header->span; entry += entry->span) {
+        const lns_status status = strcmp(entry->key, METADATA_KEY) == 0
+                                      ? check_metadata(file, entry)
+                                      : read_tensor(file, entry, &file->tensors[file->count++]);
         if (status != LNS_OK)
             return status;
     }
@@ -256,7 +260,7 @@ void lns_safetensors_close(lns_safetensors **pointer) {
     *pointer = NULL;
     if (file == NULL)
         return;
-    json_object_put(file->header);
+    lns_json_text_free(&file->header);
     lns_free(file->tensors);
     lns_free(file);
 }
@@ -269,10 +273,7 @@ const lns_tensor *lns_safetensors_find(const lns_safetensors *file, const char *
 }
 
 const char *lns_safetensors_metadata(const lns_safetensors *file, const char *key) {
-    json_object *metadata;
-    json_object *value;
-    if (!json_object_object_get_ex(file->header, METADATA_KEY, &metadata) ||
-        !json_object_object_get_ex(metadata, key, &value))
-        return NULL;
-    return json_object_get_string(value);
+    const lns_json_value *metadata = lns_json_find(file->header.values, METADATA_KEY);
+    const lns_json_value *value = metadata != NULL ? lns_json_find(metadata, key) : NULL;
+    return value != NULL ? value->text : NULL;
 }

@@ -14,73 +14,73 @@
 #define BORDER_DEFAULT 4
 #define BORDER_LIMIT 240 /* half the height of the network frame: nothing is left */
 
-/* The value as text, for comparing and for messages. json-c gives NULL when it runs out of memory. */
-static const char *text_of(json_object *value) {
-    const char *text = json_object_get_string(value);
-    return text != NULL ? text : "?";
+#define SHOWN 60 /* bytes of a value in a message */
+
+/* Member of that key when it is there and not null. */
+static const lns_json_value *member(const lns_json_value *object, const char *key) {
+    const lns_json_value *value = lns_json_find(object, key);
+    return value != NULL && value->kind != LNS_JSON_NULL ? value : NULL;
 }
 
-/* Value of a member when it is there and not null. */
-static json_object *member(json_object *object, const char *key) {
-    json_object *value = NULL;
-    json_object_object_get_ex(object, key, &value);
-    return value;
+/* Bytes of a value to show. */
+static int shown(const lns_json_value *value) {
+    return value->size < SHOWN ? (int)value->size : SHOWN;
 }
 
-static lns_status check_model_type(json_object *object, const char *label) {
-    json_object *value = member(object, "model_type");
-    if (value == NULL || strcmp(text_of(value), "superpoint") == 0)
+static lns_status check_model_type(const lns_json_value *object, const char *label) {
+    const lns_json_value *value = member(object, "model_type");
+    if (value == NULL || (value->kind == LNS_JSON_STRING && strcmp(value->text, "superpoint") == 0))
         return LNS_OK;
-    return lns_fail(LNS_ERROR_WEIGHTS, "'%s': \"model_type\" is '%.40s'; only \"superpoint\" is supported", label,
-                    text_of(value));
+    return lns_fail(LNS_ERROR_WEIGHTS, "'%s': \"model_type\" is '%.*s'; only \"superpoint\" is supported", label,
+                    shown(value), value->text);
 }
 
-static int is_number(json_object *value, int64_t expected) {
-    return json_object_is_type(value, json_type_int) && json_object_get_int64(value) == expected;
+static int is_number(const lns_json_value *value, int64_t expected) {
+    return value->kind == LNS_JSON_INTEGER && lns_json_integer(value) == expected;
 }
 
 /* The sizes of the network are fixed: other ones belong to another architecture. */
-static lns_status check_sizes(json_object *object, const char *label) {
+static lns_status check_sizes(const lns_json_value *object, const char *label) {
     static const struct {
         const char *key;
         int64_t value;
     } sizes[] = {{"decoder_hidden_size", 256}, {"keypoint_decoder_dim", 65}, {"descriptor_decoder_dim", 256}};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-        json_object *value = member(object, sizes[i].key);
+        const lns_json_value *value = member(object, sizes[i].key);
         if (value != NULL && !is_number(value, sizes[i].value))
             return lns_fail(LNS_ERROR_WEIGHTS,
-                            "'%s': \"%s\" is %.60s; this architecture is not supported, SuperPoint has %" PRId64, label,
-                            sizes[i].key, text_of(value), sizes[i].value);
+                            "'%s': \"%s\" is %.*s; this architecture is not supported, SuperPoint has %" PRId64, label,
+                            sizes[i].key, shown(value), value->text, sizes[i].value);
     }
     return LNS_OK;
 }
 
-static lns_status check_encoder(json_object *object, const char *label) {
+static lns_status check_encoder(const lns_json_value *object, const char *label) {
     static const int64_t channels[] = {64, 64, 128, 128};
-    json_object *value = member(object, "encoder_hidden_sizes");
+    const lns_json_value *value = member(object, "encoder_hidden_sizes");
     if (value == NULL)
         return LNS_OK;
-    int same = json_object_is_type(value, json_type_array) && json_object_array_length(value) == 4;
+    int same = value->kind == LNS_JSON_ARRAY && value->span == 5; /* itself and 4 numbers */
     for (size_t i = 0; same && i < 4; i++)
-        same = is_number(json_object_array_get_idx(value, i), channels[i]);
+        same = is_number(value + 1 + i, channels[i]);
     if (same)
         return LNS_OK;
     return lns_fail(LNS_ERROR_WEIGHTS,
-                    "'%s': \"encoder_hidden_sizes\" is %.60s; this architecture is not supported, SuperPoint has "
+                    "'%s': \"encoder_hidden_sizes\" is %.*s; this architecture is not supported, SuperPoint has "
                     "[64, 64, 128, 128]",
-                    label, text_of(value));
+                    label, shown(value), value->text);
 }
 
-static lns_status read_border(json_object *object, const char *label, int *border) {
-    json_object *value = member(object, "border_removal_distance");
+static lns_status read_border(const lns_json_value *object, const char *label, int *border) {
+    const lns_json_value *value = member(object, "border_removal_distance");
     *border = BORDER_DEFAULT;
     if (value == NULL)
         return LNS_OK;
-    const int64_t number = json_object_is_type(value, json_type_int) ? json_object_get_int64(value) : -1;
+    const int64_t number = value->kind == LNS_JSON_INTEGER ? lns_json_integer(value) : -1;
     if (number < 0 || number > BORDER_LIMIT)
         return lns_fail(LNS_ERROR_WEIGHTS,
-                        "'%s': \"border_removal_distance\" is %.60s; it must be a whole number from 0 to %d", label,
-                        text_of(value), BORDER_LIMIT);
+                        "'%s': \"border_removal_distance\" is %.*s; it must be a whole number from 0 to %d", label,
+                        shown(value), value->text, BORDER_LIMIT);
     *border = (int)number;
     return LNS_OK;
 }
@@ -92,17 +92,17 @@ lns_status lns_superpoint_config_parse(const char *text, size_t size, const char
         return LNS_OK;
     if (size > CONFIG_LIMIT)
         return lns_fail(LNS_ERROR_LIMIT, "'%s' has %zu bytes, more than the limit of %zu", label, size, CONFIG_LIMIT);
-    json_object *object;
-    lns_status status = lns_json_text_parse(text, size, LNS_JSON_LAST_KEY_COUNTS, label, &object);
+    lns_json_text json;
+    lns_status status = lns_json_text_parse(text, size, LNS_JSON_LAST_KEY_COUNTS, label, &json);
     if (status == LNS_OK)
-        status = check_model_type(object, label);
+        status = check_model_type(json.values, label);
     if (status == LNS_OK)
-        status = check_encoder(object, label);
+        status = check_encoder(json.values, label);
     if (status == LNS_OK)
-        status = check_sizes(object, label);
+        status = check_sizes(json.values, label);
     if (status == LNS_OK)
-        status = read_border(object, label, &config->border_removal_distance);
-    json_object_put(object);
+        status = read_border(json.values, label, &config->border_removal_distance);
+    lns_json_text_free(&json);
     return status;
 }
 

@@ -26,7 +26,8 @@
 /* What is there when nothing fails; the steps compare with it. */
 typedef struct scene {
     char folder[64];
-    char weights[128];
+    char weights[128]; /* model.safetensors and config.json of the folder */
+    char config[128];
     char output[128];
     uint8_t pixels[WIDTH * HEIGHT];
     uint8_t pgm[32 + WIDTH * HEIGHT];
@@ -51,7 +52,7 @@ static int same_features(const lns_features *a, const lns_features *b) {
 static lns_status open_model(const scene *s, lns_superpoint **model) {
     lns_superpoint_options options;
     lns_superpoint_options_init(&options);
-    options.weights = s->weights;
+    options.weights = s->folder;
     options.threads = 2;
     return lns_superpoint_open(&options, model);
 }
@@ -245,16 +246,25 @@ static void fill_pixels(scene *s) {
     s->pgm_size = (size_t)header + sizeof s->pixels;
 }
 
+static int write_config(const char *path) {
+    FILE *file = fopen(path, "w");
+    if (file == NULL)
+        return -1;
+    fputs("{\"model_type\": \"superpoint\", \"encoder_hidden_sizes\": [64, 64, 128, 128]}\n", file);
+    return fclose(file);
+}
+
 static int set_up(void **state) {
     static scene s;
     snprintf(s.folder, sizeof s.folder, "/tmp/lensing-test-XXXXXX");
     if (mkdtemp(s.folder) == NULL)
         return -1;
-    snprintf(s.weights, sizeof s.weights, "%s/weights.safetensors", s.folder);
+    snprintf(s.weights, sizeof s.weights, "%s/model.safetensors", s.folder);
+    snprintf(s.config, sizeof s.config, "%s/config.json", s.folder);
     snprintf(s.output, sizeof s.output, "%s/output", s.folder);
     fill_pixels(&s);
     *state = &s;
-    if (synthetic_file_write(s.weights) == 0 && open_model(&s, &s.model) == LNS_OK &&
+    if (synthetic_file_write(s.weights) == 0 && write_config(s.config) == 0 && open_model(&s, &s.model) == LNS_OK &&
         lns_plane_decode(s.pgm, s.pgm_size, NULL, &s.plane) == LNS_OK &&
         lns_superpoint_detect_plane(s.model, s.plane, NULL, &s.features) == LNS_OK &&
         lns_match_features(s.features, s.features, NULL, &s.matches) == LNS_OK &&
@@ -272,6 +282,7 @@ static int tear_down(void **state) {
     lns_plane_close(&s->plane);
     lns_superpoint_close(&s->model);
     unlink(s->weights);
+    unlink(s->config);
     return rmdir(s->folder);
 }
 
