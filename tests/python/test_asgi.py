@@ -137,7 +137,11 @@ def test_several_workers_are_refused(environment, program):
     )
     for words, variables in ((["--workers", "4"], {}), ([], {"WEB_CONCURRENCY": "4"})):
         told = subprocess.run(
-            [sys.executable, "-c", code, *words], env={**environment, **variables}, capture_output=True, text=True
+            [sys.executable, "-c", code, *words, "--port", "0"],
+            env={**environment, **variables},
+            capture_output=True,
+            text=True,
+            timeout=60,
         )
         assert told.returncode == 0, told.stderr
         assert "lifespan.startup.failed" in told.stdout and "4 workers" in told.stdout

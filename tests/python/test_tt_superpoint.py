@@ -297,7 +297,8 @@ def test_threads_are_kept_and_stop_with_the_model(folder, photo):
 
 
 def test_lists_after_a_fork(model, photo, expected):
-    model([photo] * 3)
+    """The threads of the parent do not exist in the child, which would wait for them for ever."""
+    model.warmup(num_workers=6)
     child = os.fork()
     if child == 0:
         code = 1
@@ -413,7 +414,6 @@ def test_closed_models(folder, photo):
         with pytest.raises(RuntimeError, match="closed"):
             call()
     assert len(out.numpy()["scores"]) == len(out)
-    assert reading_threads() == reading_threads()
     assert repr(model) == "<tt_superpoint.SuperPoint: closed>"
 
 
