@@ -150,7 +150,7 @@ def main() -> None:
     parser.add_argument("--passes", type=int, default=3)
     parser.add_argument("--repetitions", type=int, default=3)
     parser.add_argument("--one", choices=VARIANTS, help=argparse.SUPPRESS)
-    arguments = parser.parse_args()
+    arguments = parser.parse_intermixed_args()
     if arguments.one:
         print(json.dumps(measure(arguments, arguments.one)))
         return

@@ -6,13 +6,14 @@ import os
 import sys
 import threading
 from collections.abc import Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import lensing
 from lensing import _detection, _native
 
 if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
+
     from lensing._detection import Picture
 
 # What num_workers may be, and the one that is read meanwhile.
@@ -27,8 +28,10 @@ class Threads:
         self._pool: ThreadPoolExecutor | None = None
         self._process = 0
 
-    def pool(self) -> ThreadPoolExecutor:
+    def pool(self) -> "ThreadPoolExecutor":
         """It starts a thread only when all are busy, so it grows to what calls ask for. A new one after a fork."""
+        from concurrent.futures import ThreadPoolExecutor
+
         with self._lock:
             if self._pool is None or self._process != os.getpid():
                 self._pool = ThreadPoolExecutor(_MOST, "tt_superpoint")

@@ -6,7 +6,6 @@ that there are the buffers for images of a size, and the threads of list calls. 
 stands for on a card, cost nothing the first time: they are always ready. No preparation changes a result.
 """
 
-import random
 import time
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
@@ -96,6 +95,8 @@ def synthetic_image(width: int = 640, height: int = 480, seed: int = 0) -> "npt.
     Returns:
         uint8 (height, width, 3), gray in RGB; the same for the same arguments.
     """
+    import random
+
     import numpy as np
 
     size = _size("size", (width, height))
