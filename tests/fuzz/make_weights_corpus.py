@@ -66,6 +66,8 @@ CONFIG = {
     "nan": b'{"a":NaN}',
     "escapes": b'{"\\u0061\\ud83d\\ude00\\n":"\\\\\\"","b":"\xc3\xa4"}',
     "bad-utf8": b'{"a":"\xff"}',
+    "longer-utf8": b'{"a":"\xc0\x80\xed\xa0\x80"}',
+    "surrogates": b'{"\\ud800":"\\ude00\\ud83d\\u0041"}',
     "deep": b'{"a":' + b'{"a":' * 40 + b"1" + b"}" * 41,
     "numbers": b'{"a":[-0,1e5,-1.5E-3,0.1]}',
 }
