@@ -16,7 +16,8 @@ struct engine {
     pthread_mutex_t lock; /* for all below down to `network` */
     pthread_cond_t wake;
     job *first, *last;
-    size_t waiting, running;
+    size_t waiting; /* jobs that have not come to the network yet: in the queue, or with a thread that decodes */
+    size_t load;    /* those, and the ones that run */
     int is_open, stop;
     lns_superpoint *model;
     pthread_mutex_t network; /* one detection at a time */
@@ -115,6 +116,14 @@ static int refuse(engine *self, job *work) {
     return 0;
 }
 
+/* The job waits no more. Once for each job: at the network, or at its end if that comes before. */
+static void stop_waiting(engine *self, job *work) {
+    pthread_mutex_lock(&self->lock);
+    self->waiting -= work->waits ? 1 : 0;
+    work->waits = 0;
+    pthread_mutex_unlock(&self->lock);
+}
+
 static void run_job(engine *self, job *work) {
     const double start = clock_ms();
     lns_plane *plane = make_plane(self, work);
@@ -123,6 +132,7 @@ static void run_job(engine *self, job *work) {
     const double preprocess = clock_ms() - start;
     lns_features *features = NULL;
     pthread_mutex_lock(&self->network);
+    stop_waiting(self, work);
     /* Once more, as this may have been a long wait, and the network is what costs most. */
     const int refused = refuse(self, work);
     lns_status status = LNS_OK;
@@ -152,8 +162,6 @@ static job *take_job(engine *self) {
         self->first = work->next;
         if (self->first == NULL)
             self->last = NULL;
-        self->waiting--;
-        self->running++;
     }
     pthread_mutex_unlock(&self->lock);
     return work;
@@ -166,9 +174,10 @@ static void *work_through(void *argument) {
         metrics_waited(self->options.metrics, clock_ms() - work->queued_at);
         if (!refuse(self, work))
             run_job(self, work);
+        stop_waiting(self, work);
         work->done(work);
         pthread_mutex_lock(&self->lock);
-        self->running--;
+        self->load--;
         pthread_mutex_unlock(&self->lock);
     }
     return NULL;
@@ -228,7 +237,9 @@ int engine_submit(engine *self, job *work) {
         else
             self->first = work;
         self->last = work;
+        work->waits = 1;
         self->waiting++;
+        self->load++;
         pthread_cond_signal(&self->wake);
     }
     pthread_mutex_unlock(&self->lock);
@@ -237,7 +248,7 @@ int engine_submit(engine *self, job *work) {
 
 size_t engine_load(engine *self) {
     pthread_mutex_lock(&self->lock);
-    const size_t load = self->waiting + self->running;
+    const size_t load = self->load;
     pthread_mutex_unlock(&self->lock);
     return load;
 }
