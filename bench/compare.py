@@ -99,11 +99,11 @@ def lensing_kinds(setup):
     """Name, what worker.py is to run, and kernel set, of each way in which this CPU can run Lensing."""
     facts = json.loads(subprocess.run([str(setup.build / "lensing"), "info", "--json"], stdout=subprocess.PIPE, check=True,
                                       env={**os.environ, "LENSING_CPU": ""}).stdout)
-    kinds = [("Lensing", setup.library, "")]
+    kinds = [("Lensing", setup.shared_library, "")]
     if facts["cpu_path"] == "avx512":
-        kinds.append(("Lensing, AVX2 only", setup.library, "avx2"))
+        kinds.append(("Lensing, AVX2 only", setup.shared_library, "avx2"))
     if "avx512_bf16" in facts["cpu_features"].split():
-        kinds.append(("Lensing, bf16", f"{setup.library}:bf16", ""))
+        kinds.append(("Lensing, bf16", f"{setup.shared_library}:bf16", ""))
     return kinds
 
 
@@ -138,7 +138,7 @@ def compare_forward(setup, threads):
 def compare_detect(setup):
     picture = setup.folder / "1600x900.jpg"
     photo_like(1600, 900).save(picture, quality=90)
-    workers = [Worker(sys.executable, HERE / "worker.py", setup.library, setup.weights, 1, "detect", picture),
+    workers = [Worker(sys.executable, HERE / "worker.py", setup.shared_library, setup.weights, 1, "detect", picture),
                Worker(setup.build / "bench" / "jpeg_decode", picture, handshake=False)]
     ours, theirs = alternate(workers, 2 * setup.rounds, 0.02)
     outside = [whole - forward for whole, forward in ours]
@@ -203,7 +203,7 @@ def main():
     parser.add_argument("--part", choices=PARTS, action="append", help="only this part; may be given several times")
     parser.add_argument("--json", type=pathlib.Path, help="also write the figures here")
     setup = parser.parse_args()
-    setup.library = setup.build / "src" / "liblensing.so"
+    setup.shared_library = setup.build / "src" / "liblensing.so"
     print(describe_machine())
     with tempfile.TemporaryDirectory() as folder:
         setup.folder = pathlib.Path(folder)

@@ -103,12 +103,12 @@ class Library:
     """A model of the C library."""
 
     def __init__(self, path: Path, weights: Path) -> None:
-        self.library = ctypes.CDLL(str(path))
+        self.api = ctypes.CDLL(str(path))
         self.model = ctypes.c_void_p()
         options = Options()
-        self.library.lns_superpoint_options_init(ctypes.byref(options))
+        self.api.lns_superpoint_options_init(ctypes.byref(options))
         options.weights = os.fsencode(weights)
-        if self.library.lns_superpoint_open(ctypes.byref(options), ctypes.byref(self.model)) != 0:
+        if self.api.lns_superpoint_open(ctypes.byref(options), ctypes.byref(self.model)) != 0:
             sys.exit("the C library cannot open the weights")
 
     def finish(self, status: int, found: "ctypes._Pointer[Features]", start: float) -> float:
@@ -117,13 +117,13 @@ class Library:
         if status != 0:
             sys.exit("the C library failed")
         took -= float(found.contents.forward)
-        self.library.lns_features_close(ctypes.byref(found))
+        self.api.lns_features_close(ctypes.byref(found))
         return took
 
     def file(self, path: bytes) -> float:
         found = ctypes.POINTER(Features)()
         start = time.perf_counter()
-        status = self.library.lns_superpoint_detect_file(self.model, path, None, ctypes.byref(found))
+        status = self.api.lns_superpoint_detect_file(self.model, path, None, ctypes.byref(found))
         return self.finish(status, found, start)
 
     def gray(self, pixels: "np.ndarray[tuple[int, ...], np.dtype[np.uint8]]") -> float:
@@ -131,7 +131,7 @@ class Library:
         height, width = pixels.shape
         address = ctypes.c_void_p(pixels.ctypes.data)
         start = time.perf_counter()
-        status = self.library.lns_superpoint_detect_pixels(
+        status = self.api.lns_superpoint_detect_pixels(
             self.model, address, width, height, ctypes.c_ssize_t(0), 0, None, ctypes.byref(found)
         )
         return self.finish(status, found, start)

@@ -15,14 +15,13 @@ least 0.998 and 0.9985.
 """
 
 import argparse
-import os
 import pathlib
 import sys
 
 import numpy as np
 import torch
 
-from check_photos import ROOT, SUFFIXES, Library, read_frame, reference, reference_maps
+from check_photos import ROOT, Library, find_files, read_frame, reference, reference_maps
 
 MEASURES = ("score correlation", "descriptor correlation", "F1")
 MEAN_AT_LEAST = np.array([0.9991, 0.9992, 0.985])
@@ -72,12 +71,10 @@ def main():
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build")
     parser.add_argument("--threads", type=int, default=0)
     arguments = parser.parse_args()
-    data = os.environ.get("LENSING_TEST_DATA")
-    if not data:
+    weights, photos = find_files(arguments.photos)
+    if weights is None:
         print("SKIP: LENSING_TEST_DATA is not set")
         return 0
-    weights = pathlib.Path(data, "weights", "superpoint_magicleap_v1.safetensors")
-    photos = arguments.photos or sorted(p for p in pathlib.Path(data, "photos").iterdir() if p.suffix.lower() in SUFFIXES)
     torch.set_num_threads(1)
     library, all_figures, good = Library(arguments.build, weights, arguments.threads, "bf16"), [], True
     for path in photos:

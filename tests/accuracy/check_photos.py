@@ -226,6 +226,15 @@ def check_photo(library, weights, path, radii):
     return result
 
 
+def find_files(photos):
+    """The weights of LENSING_TEST_DATA and its photos, or those that are given; None and [] without that folder."""
+    data = os.environ.get("LENSING_TEST_DATA")
+    if not data:
+        return None, []
+    found = sorted(path for path in pathlib.Path(data, "photos").iterdir() if path.suffix.lower() in SUFFIXES)
+    return pathlib.Path(data, "weights", "superpoint_magicleap_v1.safetensors"), photos or found
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("photos", nargs="*", type=pathlib.Path, metavar="PHOTO")
@@ -233,12 +242,10 @@ def main():
     parser.add_argument("--threads", type=int, default=0)
     parser.add_argument("--spread", action="store_true", help="one nms_radius for each photo, in turn")
     arguments = parser.parse_args()
-    data = os.environ.get("LENSING_TEST_DATA")
-    if not data:
+    weights, photos = find_files(arguments.photos)
+    if weights is None:
         print("SKIP: LENSING_TEST_DATA is not set")
         return 0
-    weights = pathlib.Path(data, "weights", "superpoint_magicleap_v1.safetensors")
-    photos = arguments.photos or sorted(p for p in pathlib.Path(data, "photos").iterdir() if p.suffix.lower() in SUFFIXES)
     torch.set_num_threads(1)
     library, worst, failed = Library(arguments.build, weights, arguments.threads), Result(), 0
     for number, path in enumerate(photos):
