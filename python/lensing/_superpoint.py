@@ -210,6 +210,13 @@ class SuperPoint:
         found = [item if isinstance(item, Features) else self(item, **parameters) for item in (first, second)]
         return match(found[0], found[1], ratio=ratio, min_similarity=min_similarity, threads=self.info["threads"])
 
+    def prepare(self) -> None:
+        """Fetches the memory of one detection from the system, which otherwise the first call does.
+
+        It changes no result, and takes some milliseconds.
+        """
+        self._model.prepare()
+
     def forward(
         self, image: ImageLike, *, bgr: bool = False, return_descriptors: bool = True
     ) -> "tuple[FloatArray, FloatArray | None]":

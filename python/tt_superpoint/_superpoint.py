@@ -48,7 +48,7 @@ class SuperPoint:
         self._requested = requested
         self._threads = Threads()
         self._preparing = threading.Lock()
-        self._preparation = warmup.Preparation(self._prepare_detection, self._prepare_reading, self._threads.start)
+        self._preparation = warmup.Preparation(model.prepare, self._prepare_reading, self._threads.start)
 
     @classmethod
     def from_pretrained(
@@ -307,9 +307,6 @@ class SuperPoint:
     def _detection(self, **parameters: Any) -> Detection:
         self._check_open()
         return Detection(self._model._model, self._threads, **parameters)
-
-    def _prepare_detection(self, image: "npt.NDArray[np.uint8]", radius: int) -> None:
-        self(image, nms_radius=radius)
 
     def _prepare_reading(self, image: "npt.NDArray[np.uint8]") -> None:
         self._detection().read(image)

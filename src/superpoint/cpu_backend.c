@@ -84,6 +84,17 @@ static lns_status detect(lns_backend *backend, const uint8_t *frame, const lns_s
     return LNS_OK;
 }
 
+static lns_status prepare(lns_backend *backend) {
+    cpu_backend *cpu = (cpu_backend *)backend;
+    lns_network_scratch *scratch;
+    const lns_status status = borrow_scratch(cpu, &scratch);
+    if (status != LNS_OK)
+        return status;
+    lns_network_scratch_touch(cpu->network, scratch);
+    return_scratch(cpu, scratch);
+    return LNS_OK;
+}
+
 static lns_status forward(lns_backend *backend, const uint8_t *frame, float *scores, float *descriptors) {
     cpu_backend *cpu = (cpu_backend *)backend;
     lns_network_scratch *scratch;
@@ -127,7 +138,13 @@ static void close_backend(lns_backend *backend) {
 }
 
 static const lns_backend_operations operations = {
-    .name = "cpu", .detect = detect, .forward = forward, .profile = profile, .peak = peak, .close = close_backend};
+    .name = "cpu",
+    .detect = detect,
+    .prepare = prepare,
+    .forward = forward,
+    .profile = profile,
+    .peak = peak,
+    .close = close_backend};
 
 lns_status lns_cpu_backend_open(const lns_superpoint_weights *weights, const lns_superpoint_options *options,
                                 lns_backend **backend) {

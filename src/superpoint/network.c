@@ -14,6 +14,8 @@
 #define HEADS_WIDTH (2 * HEAD_OUTPUTS)   /* both run as one layer */
 #define DESCRIPTOR_SIZE LNS_DESCRIPTOR_SIZE
 #define CELLS_AT_A_TIME 60
+#define TOUCHED_AT_A_TIME ((size_t)2 << 20)
+#define SMALLEST_PAGE 4096
 
 /* The 3 x 3 layers after the first, which the second computes on the way. */
 enum { SECOND, BLOCK2A, BLOCK2B, BLOCK3A, BLOCK3B, BLOCK4A, BLOCK4B, HEADS, LAYERS };
@@ -46,6 +48,7 @@ struct lns_network {
 
 struct lns_network_scratch {
     char *memory; /* all below */
+    size_t size;
     float *picture;
     void *odd, *even; /* outputs of the layers in turn */
     float *scores;
@@ -218,10 +221,24 @@ lns_status lns_network_scratch_create(const lns_network *network, lns_network_sc
         lns_free(s);
         return lns_fail_memory(l.used);
     }
+    s->size = l.used;
     l = (layout){s->memory, 0};
     lay_out_scratch(s, &l, network);
     *scratch = s;
     return LNS_OK;
+}
+
+static void touch_block(void *context, size_t round, int worker) {
+    (void)worker;
+    const lns_network_scratch *s = context;
+    const size_t end = (round + 1) * TOUCHED_AT_A_TIME < s->size ? (round + 1) * TOUCHED_AT_A_TIME : s->size;
+    for (size_t i = round * TOUCHED_AT_A_TIME; i < end; i += SMALLEST_PAGE)
+        ((volatile char *)s->memory)[i] = 0; /* it holds nothing between runs */
+}
+
+void lns_network_scratch_touch(const lns_network *network, lns_network_scratch *scratch) {
+    const size_t rounds = (scratch->size + TOUCHED_AT_A_TIME - 1) / TOUCHED_AT_A_TIME;
+    lns_thread_pool_run(network->pool, rounds, touch_block, scratch);
 }
 
 void lns_network_scratch_destroy(lns_network_scratch **scratch) {

@@ -27,6 +27,8 @@ void lns_network_destroy(lns_network **network);
 const char *lns_network_kernels(const lns_network *network);
 
 lns_status lns_network_scratch_create(const lns_network *network, lns_network_scratch **scratch);
+/* Makes the system back all of it with memory, on all threads of the pool. */
+void lns_network_scratch_touch(const lns_network *network, lns_network_scratch *scratch);
 void lns_network_scratch_destroy(lns_network_scratch **scratch);
 
 /* frame: 480 x 640 bytes. `*scores` (480 x 640) and `*descriptors` (60 x 80 x 256, or NULL when not wanted) lie in the
