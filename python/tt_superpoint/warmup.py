@@ -2,8 +2,8 @@
 """What is prepared before the first call.
 
 On the CPU nothing is compiled. What the first call does once is to fetch memory that later calls use again: for the
-network, which any radius prepares, and for images of a size. Besides that there are the threads of list calls. Decoders,
-and what the key "fallbacks" stands for on a card, are always ready. No preparation changes a result.
+network, which any radius prepares, and for images of a size. Besides that there are the threads of list calls.
+Decoders, and what the key "fallbacks" stands for on a card, are always ready. No preparation changes a result.
 """
 
 import time
