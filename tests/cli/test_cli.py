@@ -917,7 +917,8 @@ def test_bench_layers(tool):
         if layer["name"] in macs:
             assert abs(layer["gflop"] - 2e-9 * macs[layer["name"]]) < 1e-4
         assert layer["ms"] > 0 and abs(layer["gflops"] * layer["ms"] - 1e3 * layer["gflop"]) <= 0.01 * 1e3 * layer["gflop"] + 1
-        assert abs(layer["share_of_peak"] - layer["gflops"] / facts["peak_gflops"]) < 2e-3
+        share, peak = layer["share_of_peak"], facts["peak_gflops"]  # all three are rounded
+        assert abs(share - layer["gflops"] / peak) < 1e-3 + 0.06 * (1 + share) / peak
     assert 0.1 < sum(layer["ms"] for layer in layers) / facts["forward_ms"] < 10
     code, out, err = tool("bench", "--layers", "--runs", "1", "-w", tool.weights)
     assert (code, err) == (0, "") and re.search(rb"^conv2a +[\d.]+ +1\.416 +[\d.]+ +\d+ %$", out, re.M)
