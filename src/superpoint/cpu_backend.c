@@ -10,16 +10,14 @@
 #include "superpoint/backend.h"
 #include "superpoint/network.h"
 
-/* Scratch memory that is kept between calls. More calls than this at the same time get memory of their own, given back
- * at their end. */
-#define KEPT 2
-
 typedef struct cpu_backend {
     lns_backend base;
     lns_thread_pool *pool;
     lns_network *network;
     pthread_mutex_t lock; /* for `kept` */
-    lns_network_scratch *kept[KEPT];
+    /* Scratch memory that is kept between calls: for as many calls at the same time as there are threads. More of them
+     * get memory of their own, given back at their end. */
+    lns_network_scratch **kept; /* base.threads */
 } cpu_backend;
 
 void lns_backend_result_free(lns_backend_result *result) {
@@ -31,7 +29,7 @@ void lns_backend_result_free(lns_backend_result *result) {
 static lns_status borrow_scratch(cpu_backend *cpu, lns_network_scratch **scratch) {
     *scratch = NULL;
     pthread_mutex_lock(&cpu->lock);
-    for (int i = 0; i < KEPT && *scratch == NULL; i++) {
+    for (int i = 0; i < cpu->base.threads && *scratch == NULL; i++) {
         *scratch = cpu->kept[i];
         cpu->kept[i] = NULL;
     }
@@ -41,7 +39,7 @@ static lns_status borrow_scratch(cpu_backend *cpu, lns_network_scratch **scratch
 
 static void return_scratch(cpu_backend *cpu, lns_network_scratch *scratch) {
     pthread_mutex_lock(&cpu->lock);
-    for (int i = 0; i < KEPT && scratch != NULL; i++)
+    for (int i = 0; i < cpu->base.threads && scratch != NULL; i++)
         if (cpu->kept[i] == NULL) {
             cpu->kept[i] = scratch;
             scratch = NULL;
@@ -118,8 +116,9 @@ static lns_status peak(lns_backend *backend, double *gflops) {
 
 static void close_backend(lns_backend *backend) {
     cpu_backend *cpu = (cpu_backend *)backend;
-    for (int i = 0; i < KEPT; i++)
+    for (int i = 0; i < cpu->base.threads && cpu->kept != NULL; i++)
         lns_network_scratch_destroy(&cpu->kept[i]);
+    lns_free(cpu->kept);
     lns_network_destroy(&cpu->network);
     lns_thread_pool_destroy(&cpu->pool);
     pthread_mutex_destroy(&cpu->lock);
@@ -144,7 +143,11 @@ lns_status lns_cpu_backend_open(const lns_superpoint_weights *weights, const lns
     cpu->base.threads = options->threads > 0 ? options->threads : lns_cpu_count();
     if (cpu->base.threads > LNS_THREADS_LIMIT)
         cpu->base.threads = LNS_THREADS_LIMIT;
-    status = lns_thread_pool_create(cpu->base.threads, &cpu->pool);
+    cpu->kept = lns_calloc((size_t)cpu->base.threads, sizeof *cpu->kept);
+    if (cpu->kept == NULL)
+        status = lns_fail_memory((size_t)cpu->base.threads * sizeof *cpu->kept);
+    if (status == LNS_OK)
+        status = lns_thread_pool_create(cpu->base.threads, &cpu->pool);
     if (status == LNS_OK)
         status = lns_network_create(weights, level, options->precision, cpu->pool, &cpu->network);
     if (status == LNS_OK)
