@@ -200,6 +200,35 @@ static size_t count_with_border(const float *map, int border) {
     return count;
 }
 
+static int is_near_edge(int x, int y) {
+    return x < 3 || y < 3 || x >= W - 3 || y >= H - 3;
+}
+
+/* Without a border, and with few pixels above the threshold, the first and the last of each row and column are looked at
+ * and compared with. */
+static void pixels_at_the_edges_follow_the_definition(void **state) {
+    (void)state;
+    float *map = new_map(LNS_FRAME_PIXELS);
+    for (int y = 0; y < H; y++)
+        for (int x = 0; x < W; x++)
+            map[y * W + x] = is_near_edge(x, y) ? (float)(mix((uint64_t)(y * W + x)) % 50 + 1) / 64.0F : 0.0F;
+    for (int r = 1; r <= 9; r += 2) {
+        const lns_selection_rules rules = {-1, 0.25F, r, 0};
+        lns_selection s;
+        assert_int_equal(lns_select_keypoints(map, &rules, &s), LNS_OK);
+        size_t expected = 0;
+        for (int y = 0; y < H; y++)
+            for (int x = 0; x < W; x++)
+                expected += map[y * W + x] > 0.25F && map[y * W + x] == maximum_at(map, x, y, r);
+        assert_int_equal(s.count, expected);
+        for (size_t i = 0; i < s.count; i++)
+            assert_true(s.scores[i] ==
+                        maximum_at(map, (int)(s.pixels[i] % (uint32_t)W), (int)(s.pixels[i] / (uint32_t)W), r));
+        lns_selection_free(&s);
+    }
+    free(map);
+}
+
 static void wide_borders_leave_nothing(void **state) {
     (void)state;
     float *map = new_map(LNS_FRAME_PIXELS);
@@ -300,6 +329,7 @@ int main(void) {
         cmocka_unit_test(equals_pytorch),
         cmocka_unit_test(every_radius_follows_the_definition),
         cmocka_unit_test(strange_scores_do_no_harm),
+        cmocka_unit_test(pixels_at_the_edges_follow_the_definition),
         cmocka_unit_test(wide_borders_leave_nothing),
         cmocka_unit_test(every_failing_allocation_is_reported),
         cmocka_unit_test(samples_equal_pytorch),
