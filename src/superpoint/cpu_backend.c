@@ -48,12 +48,18 @@ static void return_scratch(cpu_backend *cpu, lns_network_scratch *scratch) {
     lns_network_scratch_destroy(&scratch);
 }
 
-static lns_status sample(const float *map, lns_backend_result *result) {
-    const size_t count = result->selection.count;
-    result->descriptors = lns_alloc_array(count, LNS_DESCRIPTOR_SIZE * sizeof *result->descriptors);
+/* Only the cells that keypoints lie between get a descriptor: a third of them for 600 keypoints. */
+static lns_status describe(cpu_backend *cpu, lns_network_scratch *scratch, lns_backend_result *result) {
+    const lns_selection *found = &result->selection;
+    result->descriptors = lns_alloc_array(found->count, LNS_DESCRIPTOR_SIZE * sizeof *result->descriptors);
     if (result->descriptors == NULL)
-        return lns_fail_memory(count * LNS_DESCRIPTOR_SIZE * sizeof *result->descriptors);
-    lns_sample_descriptors(map, result->selection.pixels, count, result->descriptors);
+        return lns_fail_memory(found->count * LNS_DESCRIPTOR_SIZE * sizeof *result->descriptors);
+    uint16_t cells[LNS_CELLS];
+    const double start = lns_clock_ms();
+    const size_t count = lns_list_cells(found->pixels, found->count, cells);
+    const float *map = lns_network_describe(cpu->network, scratch, cells, count);
+    result->forward_ms += lns_clock_ms() - start;
+    lns_sample_descriptors(map, found->pixels, found->count, result->descriptors);
     return LNS_OK;
 }
 
@@ -66,20 +72,16 @@ static lns_status detect(lns_backend *backend, const uint8_t *frame, const lns_s
     if (status != LNS_OK)
         return status;
     const double start = lns_clock_ms();
-    const float *scores, *map;
-    lns_network_run(cpu->network, scratch, frame, with_descriptors, &scores, &map);
-    const double middle = lns_clock_ms();
+    const float *scores = lns_network_run(cpu->network, scratch, frame, with_descriptors);
+    result->forward_ms = lns_clock_ms() - start;
     status = lns_select_keypoints(scores, rules, &result->selection);
     if (status == LNS_OK && with_descriptors)
-        status = sample(map, result);
+        status = describe(cpu, scratch, result);
     return_scratch(cpu, scratch);
-    if (status != LNS_OK) {
+    result->postprocess_ms = lns_clock_ms() - start - result->forward_ms;
+    if (status != LNS_OK)
         lns_backend_result_free(result);
-        return status;
-    }
-    result->forward_ms = middle - start;
-    result->postprocess_ms = lns_clock_ms() - middle;
-    return LNS_OK;
+    return status;
 }
 
 static lns_status forward(lns_backend *backend, const uint8_t *frame, float *scores, float *descriptors) {
@@ -88,12 +90,11 @@ static lns_status forward(lns_backend *backend, const uint8_t *frame, float *sco
     const lns_status status = borrow_scratch(cpu, &scratch);
     if (status != LNS_OK)
         return status;
-    const float *score_map, *descriptor_map;
-    lns_network_run(cpu->network, scratch, frame, descriptors != NULL, &score_map, &descriptor_map);
-    memcpy(scores, score_map, LNS_FRAME_PIXELS * sizeof *scores);
+    memcpy(scores, lns_network_run(cpu->network, scratch, frame, descriptors != NULL),
+           LNS_FRAME_PIXELS * sizeof *scores);
     if (descriptors != NULL)
-        memcpy(descriptors, descriptor_map,
-               (size_t)LNS_CELLS_X * LNS_CELLS_Y * LNS_DESCRIPTOR_SIZE * sizeof *descriptors);
+        memcpy(descriptors, lns_network_describe(cpu->network, scratch, NULL, 0),
+               (size_t)LNS_CELLS * LNS_DESCRIPTOR_SIZE * sizeof *descriptors);
     return_scratch(cpu, scratch);
     return LNS_OK;
 }

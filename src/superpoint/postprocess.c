@@ -410,17 +410,34 @@ static between find_cells(uint32_t pixel, int32_t cells) {
 }
 
 /* A cell of the map; where it is outside, any cell will do, as its weight is 0. */
-static const float *cell_at(const float *map, int32_t x, int32_t y) {
+static inline size_t cell_at(int32_t x, int32_t y) {
     const int32_t cx = x < 0 ? 0 : x < LNS_CELLS_X ? x : LNS_CELLS_X - 1;
     const int32_t cy = y < 0 ? 0 : y < LNS_CELLS_Y ? y : LNS_CELLS_Y - 1;
-    return map + ((size_t)cy * LNS_CELLS_X + (size_t)cx) * LNS_DESCRIPTOR_SIZE;
+    return (size_t)cy * LNS_CELLS_X + (size_t)cx;
+}
+
+size_t lns_list_cells(const uint32_t *pixels, size_t count, uint16_t *cells) {
+    uint8_t is_read[LNS_CELLS] = {0};
+    for (size_t i = 0; i < count; i++) {
+        const between x = find_cells(pixels[i] % WIDTH, LNS_CELLS_X);
+        const between y = find_cells(pixels[i] / WIDTH, LNS_CELLS_Y);
+        for (int32_t corner = 0; corner < 4; corner++)
+            is_read[cell_at(x.low + corner % 2, y.low + corner / 2)] = 1;
+    }
+    size_t found = 0;
+    for (uint16_t cell = 0; cell < LNS_CELLS; cell++)
+        if (is_read[cell])
+            cells[found++] = cell;
+    return found;
 }
 
 INLINE void sample(const float *map, uint32_t pixel, float *restrict out) {
     const between x = find_cells(pixel % WIDTH, LNS_CELLS_X);
     const between y = find_cells(pixel / WIDTH, LNS_CELLS_Y);
-    const float *a = cell_at(map, x.low, y.low), *b = cell_at(map, x.low + 1, y.low);
-    const float *c = cell_at(map, x.low, y.low + 1), *d = cell_at(map, x.low + 1, y.low + 1);
+    const float *a = map + cell_at(x.low, y.low) * LNS_DESCRIPTOR_SIZE;
+    const float *b = map + cell_at(x.low + 1, y.low) * LNS_DESCRIPTOR_SIZE;
+    const float *c = map + cell_at(x.low, y.low + 1) * LNS_DESCRIPTOR_SIZE;
+    const float *d = map + cell_at(x.low + 1, y.low + 1) * LNS_DESCRIPTOR_SIZE;
     const float wa = x.weights[0] * y.weights[0], wb = x.weights[1] * y.weights[0];
     const float wc = x.weights[0] * y.weights[1], wd = x.weights[1] * y.weights[1];
     for (int i = 0; i < LNS_DESCRIPTOR_SIZE; i++)
