@@ -110,14 +110,15 @@ static void workers_help_several_callers(void **state) {
     lns_thread_pool_destroy(&pool);
 }
 
-#define LONG_LOOP 1000000
-#define WATCHED 100000
+#define LONG_LOOP 100000
+#define WATCHED 20000
 
 /* A loop in which the pool's second thread helps, and one that another caller starts meanwhile. */
 typedef struct encounter {
     lns_thread_pool *pool;
     atomic_int helped;  /* rounds of the long loop that were not run by its caller */
     atomic_int started; /* rounds of it */
+    atomic_int done;    /* the other caller has returned */
     int helped_meanwhile;
 } encounter;
 
@@ -144,6 +145,7 @@ static void *interrupt_the_loop(void *argument) {
     while (atomic_load(&e->helped) == 0)
         ;
     lns_thread_pool_run(e->pool, 2, watch, e);
+    atomic_store(&e->done, 1);
     return NULL;
 }
 
@@ -155,10 +157,10 @@ static void a_helper_makes_room_for_a_caller(void **state) {
     for (int i = 0; i < 10; i++) {
         pthread_t other;
         atomic_store(&e.helped, 0);
+        atomic_store(&e.done, 0);
         assert_int_equal(pthread_create(&other, NULL, interrupt_the_loop, &e), 0);
-        while (atomic_load(&e.helped) == 0) /* until the second thread has come */
+        while (!atomic_load(&e.done))
             lns_thread_pool_run(e.pool, LONG_LOOP, long_round, &e);
-        lns_thread_pool_run(e.pool, LONG_LOOP, long_round, &e);
         pthread_join(other, NULL);
         /* The round that it is in when the caller comes, and one that it is about to take. */
         assert_in_range(e.helped_meanwhile, 0, 2);
