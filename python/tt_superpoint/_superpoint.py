@@ -168,7 +168,8 @@ class SuperPoint:
                 640 x 480 frame: 0 (off) to 32.
             return_descriptors: False leaves descriptors out, which is faster.
             bgr: the channels of arrays and tensors are in the order of OpenCV: blue, green, red.
-            num_workers: threads that read and decode the next images of a list meanwhile, 0 to 256.
+            num_workers: threads for the next images of a list meanwhile, 0 to 256. They read and decode, and take as
+                many images through the network at the same time as the model has threads.
 
         Returns:
             The output for the one image, or a list of those of all images in their order. (For type checkers an array
