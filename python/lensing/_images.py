@@ -10,6 +10,8 @@ from . import _native
 from ._errors import Error, unreadable_file
 from ._types import ExifMode, Path
 
+_ARRAY_ATTRIBUTES = ("__array_interface__", "__array_struct__", "__array__", "__dlpack__")
+
 
 def open_image(
     image: object, *, bgr: bool = False, exif: ExifMode = "ignore", max_pixels: int = _native.DEFAULT_MAX_PIXELS
@@ -60,12 +62,9 @@ def _is_mapped(image: object) -> bool:
 
 def is_array(image: object) -> bool:
     """Whether it holds pixels in a way that NumPy understands."""
-    return (
-        hasattr(image, "__array_interface__")
-        or hasattr(image, "__array_struct__")
-        or hasattr(image, "__array__")
-        or hasattr(image, "__dlpack__")
-        or isinstance(image, memoryview)
+    # The type is asked first: an array makes a dict for each look at its own __array_interface__.
+    return isinstance(image, memoryview) or any(
+        hasattr(owner, name) for owner in (type(image), image) for name in _ARRAY_ATTRIBUTES
     )
 
 
