@@ -40,17 +40,17 @@ typedef struct lns_blackhole_transport lns_blackhole_transport;
 
 typedef struct lns_blackhole_transport_operations {
     const char *name; /* "kmd" or "sim" */
-    /* Addresses and sizes are multiples of 4: L1 from 0, memory-mapped registers from 0xFFB00000, or, for a DRAM tile, its
-     * memory. Register addresses are written and read in whole 32-bit words, once each and in ascending order.
+    /* Addresses and sizes are multiples of 4: L1 from 0, memory-mapped registers from 0xFFB00000, or, for a DRAM tile,
+     * its memory. Register addresses are written and read in whole 32-bit words, once each and in ascending order.
      * Writes to one tile arrive in the order of the calls, so the release of a core after the write of its program is
      * safe. A read returns after every earlier write to the same tile has arrived. */
     lns_status (*write)(lns_blackhole_transport *transport, lns_blackhole_tile tile, uint64_t address, const void *data,
                         size_t size);
     lns_status (*read)(lns_blackhole_transport *transport, lns_blackhole_tile tile, uint64_t address, void *data,
                        size_t size);
-    /* Writes the same to every Tensix tile of the rectangle from `first` to `last`, both included; columns 8 and 9, which
-     * have no Tensix tiles, are skipped. Not ordered with writes to single tiles: read from a tile to know that it has
-     * arrived there. */
+    /* Writes the same to every Tensix tile of the rectangle from `first` to `last`, both included; columns 8 and 9,
+     * which have no Tensix tiles, are skipped. Not ordered with writes to single tiles: read from a tile to know that
+     * it has arrived there. */
     lns_status (*multicast)(lns_blackhole_transport *transport, lns_blackhole_tile first, lns_blackhole_tile last,
                             uint64_t address, const void *data, size_t size);
     /* To be called in loops that wait for the card. The simulator runs `steps` steps and stands still otherwise; a card
