@@ -39,10 +39,24 @@ static slot_key keys[SLOTS];
 static int slot_count;
 static int store = -1;
 
+/* Tiles of DRAM come in threes that have one memory. */
+static slot_key key_of(int card, int x, int y, uint64_t address) {
+    const fake_card *c = &fake.cards[card];
+    slot_key key = {card, x, y, address / SLOT};
+    if (x >= 17 && x <= 18 && y >= 12) {
+        key.y -= (y - 12) % 3;
+        if (c->half_dram)
+            key.base = address % (UINT64_C(1) << 31) / SLOT;
+    }
+    if (c->twin_tiles && x == 6 && y == 5 && address < SLOT)
+        key.x = 5;
+    return key;
+}
+
 static off_t slot_of(int card, int x, int y, uint64_t address) {
-    const slot_key key = {card, x, y, address / SLOT};
+    const slot_key key = key_of(card, x, y, address);
     for (int i = 0; i < slot_count; i++)
-        if (keys[i].card == card && keys[i].x == x && keys[i].y == y && keys[i].base == key.base)
+        if (keys[i].card == key.card && keys[i].x == key.x && keys[i].y == key.y && keys[i].base == key.base)
             return (off_t)SLOT * i;
     assert(slot_count < SLOTS);
     keys[slot_count] = key;
@@ -54,6 +68,24 @@ static void empty_store(void) {
         store = memfd_create("tiles", 0);
     assert(store >= 0 && ftruncate(store, 0) == 0 && ftruncate(store, (off_t)SLOT * SLOTS) == 0);
     slot_count = 0;
+}
+
+/* Memory of the process lies in the same file, so that windows can show it too. */
+typedef struct host_memory {
+    uint8_t *address;
+    size_t size;
+    off_t place;
+} host_memory;
+
+static host_memory host_memories[8];
+
+static off_t take_slots(size_t count) {
+    const off_t place = (off_t)SLOT * slot_count;
+    for (size_t i = 0; i < count; i++) {
+        assert(slot_count < SLOTS);
+        keys[slot_count++] = (slot_key){.card = -1};
+    }
+    return place;
 }
 
 /* ---- Descriptors and windows -------------------------------------------------------------------- */
@@ -101,20 +133,27 @@ static int refuse(int error) {
     return -1;
 }
 
+static void poke_all(const window *w, uint64_t address, const uint32_t *words, size_t count) {
+    const lns_kmd_configure_window *t = &w->target;
+    for (int x = t->x_start; x <= t->x_end + fake.cards[w->card].wide_multicast; x++)
+        for (int y = t->y_start; y <= t->y_end; y++)
+            if (x != 8 && x != 9)
+                fake_driver_poke(w->card, x, y, address, words, 4 * count);
+}
+
 /* A window at many tiles shows a piece of its own; here it goes to the tiles. */
 static void deliver(const window *w) {
-    const lns_kmd_configure_window *t = &w->target;
-    if (w->memory == NULL || !w->has_target || !t->multicast)
+    if (w->memory == NULL || !w->has_target || !w->target.multicast)
         return;
     uint32_t *words = (uint32_t *)(void *)w->memory;
-    for (size_t i = 0; i < SLOT / 4; i++) {
-        if (words[i] == UNTOUCHED)
+    for (size_t i = 0, end; i < SLOT / 4; i = end + 1) {
+        for (end = i; end < SLOT / 4 && words[end] != UNTOUCHED; end++)
+            ;
+        if (end == i)
             continue;
-        for (int x = t->x_start; x <= t->x_end; x++)
-            for (int y = t->y_start; y <= t->y_end; y++)
-                if (x != 8 && x != 9)
-                    fake_driver_poke(w->card, x, y, t->address + 4 * i, &words[i], 4);
-        words[i] = UNTOUCHED;
+        poke_all(w, w->target.address + 4 * i, words + i, end - i);
+        for (size_t j = i; j < end; j++)
+            words[j] = UNTOUCHED;
     }
 }
 
@@ -129,6 +168,22 @@ static void show_slot(window *w, off_t place) {
     assert(shown == w->memory);
 }
 
+/* What is pinned begins at a multiple of the size of a window. */
+static void show_host(window *w) {
+    const descriptor *d = descriptor_of(w->descriptor);
+    for (size_t i = 0; i < sizeof d->pins / sizeof d->pins[0]; i++) {
+        const uint64_t start = NOC_HOST + (i << 32), address = w->target.address;
+        if (fake.cards[w->card].no_host || d->pins[i].size == 0 || address < start ||
+            address >= start + d->pins[i].size)
+            continue;
+        for (size_t j = 0; j < sizeof host_memories / sizeof host_memories[0]; j++)
+            if ((uintptr_t)host_memories[j].address == d->pins[i].address)
+                show_slot(w, host_memories[j].place + (off_t)(address - start));
+        return;
+    }
+    show_slot(w, slot_of(w->card, 19, 24, w->target.address));
+}
+
 static void show_target(window *w) {
     const lns_kmd_configure_window *t = &w->target;
     if (w->memory == NULL || !w->has_target)
@@ -140,7 +195,10 @@ static void show_target(window *w) {
             ((uint32_t *)(void *)w->memory)[i] = t->multicast ? UNTOUCHED : UINT32_MAX;
         return;
     }
-    show_slot(w, slot_of(w->card, t->x_end, t->y_end, t->address));
+    if (t->x_end == 19 && t->y_end == 24)
+        show_host(w);
+    else
+        show_slot(w, slot_of(w->card, t->x_end, t->y_end, t->address));
 }
 
 /* ---- The card's own memory ---------------------------------------------------------------------- */
@@ -194,6 +252,16 @@ static void write_telemetry(int index) {
     poke32(index, 0x80030430, VALUES);
 }
 
+/* Every tile knows its place. */
+static void write_places(int card) {
+    for (int x = 1; x <= 16; x++)
+        for (int y = 2; y <= 11; y++) {
+            const int is_turned = fake.cards[card].turned_tiles && x == 6 && y == 5;
+            const uint32_t place = (uint32_t)(is_turned ? 6 << 6 | 5 : y << 6 | x);
+            fake_driver_poke(card, x, y, 0xFFB20148, &place, sizeof place);
+        }
+}
+
 /* ---- Files -------------------------------------------------------------------------------------- */
 
 static int find_card(const char *path) {
@@ -221,6 +289,7 @@ static int fake_open(const char *path, int flags) {
         descriptors[i] = (descriptor){.is_open = 1, .card = card};
         fake.open_descriptors++;
         write_telemetry(card);
+        write_places(card);
         return FIRST_DESCRIPTOR + i;
     }
     return refuse(EMFILE);
@@ -338,13 +407,17 @@ static void fake_unmap(void *address, size_t size) {
 static void *fake_allocate(size_t size) {
     if (fails("allocate"))
         return NULL;
-    void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    const off_t place = take_slots((size + SLOT - 1) / SLOT);
+    void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, store, place);
     assert(memory != MAP_FAILED);
-    fake.allocations++;
+    host_memories[fake.allocations++ % 8] = (host_memory){memory, size, place};
     return memory;
 }
 
 static void fake_release(void *address, size_t size) {
+    for (size_t i = 0; i < sizeof host_memories / sizeof host_memories[0]; i++)
+        if (host_memories[i].address == address)
+            host_memories[i] = (host_memory){0};
     munmap(address, size);
     fake.allocations--;
 }

@@ -28,6 +28,11 @@ typedef struct fake_card {
     uint32_t table_address;
     int is_gone;         /* every read gives ones */
     int locked_by_other; /* somebody outside holds the lock of Lensing */
+    int twin_tiles;      /* tile 6,5 has the memory of tile 5,5 */
+    int turned_tiles;    /* tile 6,5 calls itself 5,6 */
+    int half_dram;       /* the second 2 GiB of a memory are the first */
+    int wide_multicast;  /* goes one column too far */
+    int no_host;         /* the way to memory of the host leads nowhere */
     int reset_fails;     /* result of a reset is not 0 */
     int setup_fails;     /* result after a reset is not 0 */
     int reset_steps;     /* how often the mark of a reset is seen; -1: always */
