@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "blackhole/kmd.h"
 #include "blackhole/sim.h"
-#include "blackhole/tile.h"
+#include "blackhole/grid.h"
 
 static const char *value_of(const char *name) {
     const char *value = getenv(name);

@@ -12,7 +12,7 @@
 #include "blackhole/kmd_memory.h"
 #include "blackhole/kmd_window.h"
 #include "blackhole/telemetry.h"
-#include "blackhole/tile.h"
+#include "blackhole/grid.h"
 
 /* Up to here single words cost less than a burst and the read behind it. */
 #define SMALL 64

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "blackhole/tile.h"
+#include "blackhole/grid.h"
 
 /* The last of the driver's 64 locks: far from those of the Ethernet cores. */
 #define LOCK_OF_LENSING 63

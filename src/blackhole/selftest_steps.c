@@ -13,7 +13,7 @@
 #include "blackhole/selftest.h"
 #include "blackhole/sim.h"
 #include "blackhole/telemetry.h"
-#include "blackhole/tile.h"
+#include "blackhole/grid.h"
 
 #define FIRMWARE_WAIT_MS 10000
 #define FIRMWARE_STEP_MS 100

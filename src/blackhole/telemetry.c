@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "blackhole/tile.h"
+#include "blackhole/grid.h"
 
 /* Scratch registers of the ARC tile: state of the firmware, address of the values, address of the table. */
 #define SCRATCH(n) (0x80030400u + 4 * (n))

@@ -1,60 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the host knows about the tiles: where they are, how large, and how cores are stopped. */
+/* Tiles that run the resident program: starting them, and having them do a request. */
 #ifndef LENSING_BLACKHOLE_TILE_H
 #define LENSING_BLACKHOLE_TILE_H
 
-#include <stdint.h>
-
+#include "blackhole/program.h"
 #include "blackhole/transport.h"
 
-/* The first Tensix tile, in translated coordinates. */
-#define LNS_TILE_FIRST_X 1
-#define LNS_TILE_FIRST_Y 2
+/* Tensix tiles from `first` to `last`, both included. */
+typedef struct lns_blackhole_tiles {
+    lns_blackhole_tile first, last;
+} lns_blackhole_tiles;
 
-/* L1, from address 0 (tt-umd, blackhole_implementation.hpp). */
-#define LNS_TILE_L1_SIZE (1536u << 10)
+/* Goes to the next tile of the rectangle, row by row, without the columns that have no Tensix tiles; returns 0 after
+ * the last one. Begin with tile = tiles.first. */
+int lns_blackhole_next_tile(lns_blackhole_tiles tiles, lns_blackhole_tile *tile);
 
-/* RISCV_DEBUG_REG_SOFT_RESET_0, and the bits of all five cores: BRISC 11, TRISCs 12-14, NCRISC 18 (tt-umd,
- * blackhole_implementation.hpp). */
-#define LNS_TILE_SOFT_RESET 0xFFB121B0u
-#define LNS_TILE_ALL_IN_RESET 0x47800u
+/* Stops all cores of the tiles. */
+lns_status lns_blackhole_stop_tiles(lns_blackhole_transport *transport, lns_blackhole_tiles tiles);
 
-/* Bit of core B in that register; it begins at address 0. */
-#define LNS_TILE_CORE_B 0x800u
+/* Stops the tiles, writes the resident program into them and starts it. Afterwards they wait for requests; the number
+ * of the last one is 0. LNS_ERROR_SYSTEM: a tile was not ready after `timeout_ms`; the text names it. */
+lns_status lns_blackhole_start_tiles(lns_blackhole_transport *transport, lns_blackhole_tiles tiles, double timeout_ms);
 
-/* NOC_ID_LOGICAL of the first NoC: the translated x in bits 0-5, y in bits 6-11 (tt-umd,
- * blackhole_implementation.hpp, NOC_ID_TRANSLATED_OFFSET). */
-#define LNS_TILE_NOC_ID 0xFFB20148u
-
-/* DRAM, in translated coordinates: 8 memories of 4 GiB, each behind 3 tiles. All in the first column are there even
- * when one of the 8 is not (tt-umd, blackhole_coordinate_manager.cpp). */
-#define LNS_DRAM_X 17
-#define LNS_DRAM_Y 12
-#define LNS_DRAM_COLUMNS 2
-#define LNS_DRAM_ROWS 12
-
-/* The processor that manages the card (tt-kmd, blackhole.c). */
-#define LNS_ARC_X 8
-#define LNS_ARC_Y 0
-
-static inline int lns_tile_is_tensix(lns_blackhole_tile tile) {
-    return tile.y >= LNS_TILE_FIRST_Y && tile.y < LNS_TILE_FIRST_Y + LNS_BLACKHOLE_ROWS && tile.x != LNS_ARC_X &&
-           tile.x != LNS_ARC_X + 1;
-}
-
-static inline int lns_tile_is_dram(lns_blackhole_tile tile) {
-    return tile.x >= LNS_DRAM_X && tile.x < LNS_DRAM_X + LNS_DRAM_COLUMNS && tile.y >= LNS_DRAM_Y &&
-           tile.y < LNS_DRAM_Y + LNS_DRAM_ROWS;
-}
-
-/* The x of Tensix column 0, 1, ...: 1 to 7, and on from 10. */
-static inline uint8_t lns_tile_column_x(int column) {
-    return (uint8_t)(column < 7 ? LNS_TILE_FIRST_X + column : LNS_TILE_FIRST_X + 2 + column);
-}
-
-/* The tile in the corner opposite to the first one. */
-static inline lns_blackhole_tile lns_tile_last(const lns_blackhole_transport *transport) {
-    return (lns_blackhole_tile){lns_tile_column_x(transport->columns - 1), LNS_TILE_FIRST_Y + LNS_BLACKHOLE_ROWS - 1};
-}
+/* Rings all tiles at once with request `request`, one more than the last, and waits until each has run the program at
+ * L1 address `program`. LNS_ERROR_SYSTEM: a tile was not done after `timeout_ms`, or met a step that it does not know.
+ */
+lns_status lns_blackhole_run_tiles(lns_blackhole_transport *transport, lns_blackhole_tiles tiles, uint32_t program,
+                                   uint32_t request, double timeout_ms);
 
 #endif

@@ -49,8 +49,8 @@ typedef struct lns_blackhole_transport_operations {
     lns_status (*read)(lns_blackhole_transport *transport, lns_blackhole_tile tile, uint64_t address, void *data,
                        size_t size);
     /* Writes the same to every Tensix tile of the rectangle from `first` to `last`, both included; columns 8 and 9,
-     * which have no Tensix tiles, are skipped. Not ordered with writes to single tiles: read from a tile to know that
-     * it has arrived there. */
+     * which have no Tensix tiles, are skipped. Those to one rectangle arrive in the order of the calls. They are not
+     * ordered with writes to single tiles: read from a tile to know that one has arrived there. */
     lns_status (*multicast)(lns_blackhole_transport *transport, lns_blackhole_tile first, lns_blackhole_tile last,
                             uint64_t address, const void *data, size_t size);
     /* To be called in loops that wait for the card. The simulator runs `steps` steps and stands still otherwise; a card

@@ -15,7 +15,7 @@
 #include "blackhole/kmd.h"
 #include "blackhole/kmd_card.h"
 #include "blackhole/telemetry.h"
-#include "blackhole/tile.h"
+#include "blackhole/grid.h"
 #include "fake_driver.h"
 
 static const lns_blackhole_tile first_tile = {1, 2}, last_tile = {14, 11}, dram = {17, 12};

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Core B: boots the tile, waits for requests, and walks through the program of one. */
+#include "core.h"
+
+static void configure(uint32_t word, uint32_t value) {
+    word_at(CONFIGURATION)[word] = value;
+}
+
+/* Words that are the same for every convolution. */
+static void configure_once(void) {
+    configure(CFG_PACK_STRIDES_ZW, 0);
+    configure(CFG_PACK_OUT_STRIDES_XY, 0);
+    configure(CFG_PACK_OUT_STRIDES_ZW, 0);
+    configure(CFG_PACK_OUT_BASE, 0);
+    configure(CFG_PACK_DST_READ, PACK_READ_FLOAT32);
+    configure(CFG_PACK_ROW_MAP, 0);
+    configure(CFG_PACK_ROW_MAP + 1, 0);
+    configure(CFG_PACK_EDGE, PACK_EDGE_KEEP_ALL);
+    configure(CFG_PACK_EDGE + 1, PACK_EDGE_KEEP_ALL);
+    configure(CFG_PACK_COUNTERS, 16u << PACK_ROWS_PER_PLANE_SHIFT);
+    configure(CFG_PACK_SECTIONS, 0);
+    configure(CFG_PACK_DOWNSAMPLE, 0);
+    configure(CFG_PACK_DST_OFFSET, 0);
+    configure(CFG_DST_ACCESS, 0);
+    configure(CFG_UNPACK_FORCED_EXPONENT, UNPACK_ADD_DESTINATION);
+    configure(CFG_UNPACK0_OUT_STRIDES_XY, 0);
+    configure(CFG_UNPACK0_OUT_STRIDES_ZW, 0);
+    configure(CFG_UNPACK0_TILE, FORMAT_BFLOAT16 | TILE_UNCOMPRESSED);
+    configure(CFG_UNPACK0_TILE_YZ, 1 | 1u << TILE_Z_SHIFT);
+    configure(CFG_UNPACK0_FORMAT, FORMAT_BFLOAT16 | UNPACK_THROTTLE_X4 << UNPACK_THROTTLE_SHIFT);
+    configure(CFG_UNPACK0_CONTEXTS, UNPACK_UNCOMPRESSED);
+    configure(CFG_UNPACK0_DESTINATION, SRCA_FIRST);
+    configure(CFG_UNPACK0_OFFSET, 0);
+    configure(CFG_UNPACK1_TILE, FORMAT_BFLOAT16 | TILE_UNCOMPRESSED | (uint32_t)LNS_BH_CHANNELS << TILE_X_SHIFT);
+    configure(CFG_UNPACK1_DOWNSAMPLE, 0);
+    configure(CFG_UNPACK1_FORMAT, FORMAT_BFLOAT16 | UNPACK_THROTTLE_X4 << UNPACK_THROTTLE_SHIFT);
+    configure(CFG_UNPACK1_CONTEXTS, UNPACK_UNCOMPRESSED);
+}
+
+static void configure_convolution(const volatile lns_bh_convolution *c) {
+    const uint32_t flags = c->flags;
+    const uint32_t format = flags & LNS_BH_FLOAT32 ? FORMAT_FLOAT32 : FORMAT_BFLOAT16;
+    const uint32_t row_bytes = flags & LNS_BH_FLOAT32 ? LNS_BH_PIXEL_BYTES_FLOAT32 : LNS_BH_PIXEL_BYTES;
+    configure(CFG_ALU_FORMATS, format << ALU_DST_FORMAT_SHIFT | ALU_DST_FLOAT32 | ALU_SFPU_FLOAT32);
+    configure(CFG_RELU, flags & LNS_BH_RELU ? RELU_AT_ZERO : 0);
+    configure(CFG_PACK_STRIDES_XY, row_bytes << 16);
+    configure(CFG_PACK_FORMATS, PACK_UNCOMPRESSED | format << PACK_OUT_FORMAT_SHIFT | format << PACK_IN_FORMAT_SHIFT);
+    configure(CFG_UNPACK0_ADDRESS, c->weights / 16 - 1);
+    configure(CFG_UNPACK0_X_SIZE, c->blocks * LNS_BH_CHANNELS * LNS_BH_CHANNELS);
+    configure(CFG_UNPACK1_ADDRESS, c->input / 16 - 1);
+    configure(CFG_UNPACK1_TILE_YZ, c->plane_width | c->plane_height << TILE_Z_SHIFT);
+    configure(CFG_UNPACK1_OUT_STRIDES_ZW, c->in_run * LNS_BH_PIXEL_BYTES);
+    /* The last word has been written when it can be read back: loads and stores of one region stay in order. */
+    (void)word_at(CONFIGURATION)[CFG_UNPACK1_OUT_STRIDES_ZW];
+    fence();
+}
+
+static void wait_for_threads(uint32_t value) {
+    for (int thread = 0; thread < 3; thread++)
+        while (load_fresh(&control()->thread[thread].done) != value)
+            ;
+}
+
+static void convolve(uint32_t address) {
+    const uint32_t start = control()->start + 1;
+    configure_convolution((const volatile lns_bh_convolution *)address);
+    control()->convolution = address;
+    fence();
+    control()->start = start;
+    wait_for_threads(start);
+}
+
+/* Returns 1 + the index of a step of unknown kind, or 0. */
+static uint32_t run_program(uint32_t address) {
+    const volatile lns_bh_step *step = (const volatile lns_bh_step *)address;
+    fence(); /* the host may have written a new program */
+    for (uint32_t i = 0;; i++) {
+        switch (step[i].kind) {
+        case LNS_BH_END:
+            return 0;
+        case LNS_BH_CONVOLUTION:
+            convolve(step[i].at);
+            break;
+        default:
+            return i + 1;
+        }
+    }
+}
+
+/* Clock gates and instruction caches as tt-metal's firmware of this core sets them (tt_metal/hw/firmware/src/brisc.cc).
+ */
+static void start_threads(void) {
+    *word_at(DST_CLOCK_GATES) = 0;
+    *word_at(TDMA_CLOCK_GATES) = 0x3F;
+    configure(CFG_INVALIDATE_CODE, 0x1F);
+    for (int thread = 0; thread < 3; thread++)
+        control()->thread[thread].done = UINT32_MAX;
+    control()->start = 0;
+    word_at(TRISC0_RESET_PC)[0] = LNS_BH_CODE_UNPACK;
+    word_at(TRISC0_RESET_PC)[1] = LNS_BH_CODE_MATH;
+    word_at(TRISC0_RESET_PC)[2] = LNS_BH_CODE_PACK;
+    *word_at(TRISC_RESET_PC_ENABLE) = 7;
+    fence();
+    *word_at(SOFT_RESET) = RESET_NC;
+    wait_for_threads(0);
+}
+
+int main(void) {
+    configure_once();
+    start_threads();
+    uint32_t done = control()->finished;
+    control()->ready = LNS_BH_READY;
+    for (;;) {
+        const uint32_t request = load_fresh(&control()->request);
+        if (request == done)
+            continue;
+        control()->bad_step = run_program(control()->program);
+        fence();
+        done = request;
+        control()->finished = done;
+        fence();
+    }
+}

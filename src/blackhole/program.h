@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the host and the cores of a tile both know: where things lie in L1, and the program that a tile runs.
+ *
+ * The host writes descriptors into L1 and rings; core B (kernels/control.c) walks through the steps and lets the three
+ * Tensix threads compute. All structs are little-endian words in L1, the same for the compilers of both sides. */
+#ifndef LENSING_BLACKHOLE_PROGRAM_H
+#define LENSING_BLACKHOLE_PROGRAM_H
+
+#include <stdint.h>
+
+/* ---- L1, 1.5 MiB ---------------------------------------------------------------------------------- */
+
+#define LNS_BH_L1_SIZE 0x180000
+#define LNS_BH_CODE_B 0x0000      /* core B begins at address 0 after reset */
+#define LNS_BH_CODE_UNPACK 0x4000 /* T0 */
+#define LNS_BH_CODE_MATH 0x6000   /* T1 */
+#define LNS_BH_CODE_PACK 0x8000   /* T2 */
+#define LNS_BH_CODE_END 0xA000
+#define LNS_BH_CONTROL 0xA000 /* lns_bh_control */
+#define LNS_BH_PROGRAM 0xA400 /* steps and what they point to */
+#define LNS_BH_PROGRAM_END 0x10000
+#define LNS_BH_DATA 0x10000 /* weights and activations, up to the end */
+
+/* ---- Pixels --------------------------------------------------------------------------------------- */
+
+/* A row of 16 numbers is what the matrix unit works on. Activations are planes of 16 channels: plane, row, pixel,
+ * channel, in bfloat16. So a run of pixels in a row is a matrix operand as it lies there. */
+#define LNS_BH_CHANNELS 16
+#define LNS_BH_PIXEL_BYTES 32         /* of a plane in bfloat16 */
+#define LNS_BH_PIXEL_BYTES_FLOAT32 64 /* of a plane in float32 */
+#define LNS_BH_JOB_PIXELS 64          /* most pixels that are computed at a time: rows of SrcB */
+#define LNS_BH_JOB_BLOCKS 4           /* most blocks of 16 output channels at a time: a quarter of SrcA each */
+#define LNS_BH_RUNS 8                 /* most runs of pixels in a job */
+
+/* ---- Convolution ---------------------------------------------------------------------------------- */
+
+/* Pixels that are computed together: `in_runs` runs of `in_run` pixels each. Positions count pixels in a plane. */
+typedef struct lns_bh_job {
+    uint16_t in[LNS_BH_RUNS];  /* where the first tap of the first pixel of a run is */
+    uint16_t out[LNS_BH_RUNS]; /* where the first output pixel of a run goes */
+} lns_bh_job;
+
+enum {
+    LNS_BH_RELU = 1, /* negative sums become 0 */
+    LNS_BH_POOL =
+        2, /* the largest of 2 x 2: `in_runs` is even and in_run x in_runs is 64. The second half of the pixels
+            * of a job are the ones below those of the first half, and 4 pixels become one: 16 in all */
+    LNS_BH_FLOAT32 = 4, /* the output is float32, else bfloat16 */
+    LNS_BH_ROUND = 8,   /* the output is rounded to the 7 bits that SrcB keeps of it in the phases up to HiFi2 */
+};
+
+/* out[o][p] = sum over taps t and input channels i of weight[t][i][o] * in[i][p + tap[t]], and what `flags` say. A bias
+ * is a further step of 16 input channels, of a plane of ones behind the last input plane. */
+typedef struct lns_bh_convolution {
+    uint32_t input;         /* first input plane */
+    uint32_t plane_width;   /* pixels in a row of an input plane, with what lies between the rows; at most 255 */
+    uint32_t plane_height;  /* rows of it; at most 255; the product is the distance of planes in pixels, at most 8191 */
+    uint32_t input_planes;  /* 1..32 */
+    uint32_t taps;          /* 1..9 */
+    uint32_t tap[9];        /* their distances in pixels from the first one */
+    uint32_t bias;          /* 1: there is a plane of ones, of which the first 64 pixels are used; else 0 */
+    uint32_t weights;       /* [group][tap, then bias][input plane][block][16 inputs][16 outputs], bfloat16 */
+    uint32_t groups;        /* output channels are computed in `groups` groups of `blocks` blocks of 16 */
+    uint32_t blocks;        /* 1..LNS_BH_JOB_BLOCKS */
+    uint32_t output;        /* first output plane */
+    uint32_t output_stride; /* bytes between output planes */
+    uint32_t flags;
+    uint32_t phases;                             /* 2: HiFi2, 4: HiFi4; see docs/blackhole.md */
+    uint32_t in_run, in_runs, out_run, out_runs; /* pixels in a run, a multiple of 8 and 4; and runs in a job */
+    uint32_t jobs;                               /* lns_bh_job[job_count] */
+    uint32_t job_count;
+} lns_bh_convolution;
+
+/* ---- Program -------------------------------------------------------------------------------------- */
+
+enum { LNS_BH_END = 0, LNS_BH_CONVOLUTION = 1 };
+
+typedef struct lns_bh_step {
+    uint32_t kind;
+    uint32_t at; /* address of what the kind needs, such as lns_bh_convolution */
+} lns_bh_step;
+
+#define LNS_BH_READY 0x4C4E5352u /* "RSNL", in `ready` once core B waits for requests */
+
+/* Words of one writer stand in 16 bytes of their own: the caches of the cores hold lines of 16 bytes and are not
+ * coherent. */
+typedef struct lns_bh_control {
+    uint32_t request; /* by the host: number of the request, which rises by 1 */
+    uint32_t program; /* by the host: address of the first lns_bh_step */
+    uint32_t host[2];
+    uint32_t ready;    /* by core B */
+    uint32_t finished; /* by core B: number of the last request that is done */
+    uint32_t bad_step; /* by core B: 1 + the index of a step of unknown kind, else 0 */
+    uint32_t b;
+    uint32_t start;       /* by core B: rises by 1 when the threads are to begin */
+    uint32_t convolution; /* by core B: address of what they compute */
+    uint32_t b2[2];
+    struct {
+        uint32_t done; /* by T0, T1, T2: the value of `start` that they have done; 0xFFFFFFFF: not begun yet */
+        uint32_t unused[3];
+    } thread[3];
+} lns_bh_control;
+
+#endif
