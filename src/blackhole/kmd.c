@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two windows: an uncached one for registers and for what is small, each word a transaction of its own in strict order,
- * and one that combines writes into bursts. Writes through the second are pushed to their end by a read at once: so
- * nothing that is written or read later, through whichever window, overtakes them. */
+/* Three windows: two uncached ones for registers and for what is small, to one tile and to many, where each word is a
+ * transaction of its own in strict order; and one that combines writes into bursts. Writes through the third are pushed
+ * to their end by a read at once: so nothing that is written or read later, through whichever window, overtakes them.
+ * That a read waits for all writes before it is a rule of PCI Express which the card's PCIe tile keeps in both
+ * orderings used here (table in TLBs.md of tt-isa-documentation). */
 #include "blackhole/kmd.h"
 
 #include <string.h>
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "blackhole/grid.h"
 #include "blackhole/kmd_card.h"
 #include "blackhole/kmd_memory.h"
 #include "blackhole/kmd_window.h"
 #include "blackhole/telemetry.h"
-#include "blackhole/grid.h"
 
 /* Up to here single words cost less than a burst and the read behind it. */
 #define SMALL 64
@@ -25,10 +27,10 @@
 typedef struct kmd_transport {
     lns_blackhole_transport base;
     lns_kmd_card card;
-    lns_kmd_window words, bursts;
+    lns_kmd_window words, casts, bursts;
     lns_kmd_memories memories;
-    int has_unsettled; /* a write through `words` may not have arrived */
-    size_t last_word;  /* its offset in that window */
+    int has_unsettled; /* a write through `words` or `casts` may not have arrived */
+    size_t last_word;  /* offset of the last word in `words` that was used */
 } kmd_transport;
 
 /* ---- Single words ------------------------------------------------------------------------------- */
@@ -43,25 +45,33 @@ static size_t reach(uint64_t address, size_t size) {
     return size < rest ? size : rest;
 }
 
-/* Makes sure that single words have arrived before something goes through the other window: a read waits for them. */
-static void settle(kmd_transport *kmd) {
+/* Waits until all earlier writes have arrived, by reading a word again. */
+static lns_status push(kmd_transport *kmd) {
+    const lns_blackhole_tile first = {LNS_TILE_FIRST_X, LNS_TILE_FIRST_Y};
+    lns_status status = LNS_OK;
     uint32_t word;
-    if (kmd->has_unsettled)
+    if (!kmd->words.has_target)
+        status = lns_kmd_window_point(&kmd->card, &kmd->words, NULL, first, 0, LNS_KMD_ORDERING_STRICT);
+    if (status == LNS_OK)
         lns_kmd_window_read(&kmd->words, kmd->last_word, &word, sizeof word);
     kmd->has_unsettled = 0;
+    return status;
+}
+
+static lns_status settle(kmd_transport *kmd) {
+    return kmd->has_unsettled ? push(kmd) : LNS_OK;
 }
 
 static lns_status write_words(kmd_transport *kmd, const lns_blackhole_tile *first, lns_blackhole_tile last,
                               uint64_t address, const void *data, size_t size) {
-    if (first != NULL)
-        settle(kmd); /* a window at many tiles cannot be read */
-    const lns_status status =
-        lns_kmd_window_point(&kmd->card, &kmd->words, first, last, address, LNS_KMD_ORDERING_STRICT);
+    lns_kmd_window *window = first != NULL ? &kmd->casts : &kmd->words;
+    const lns_status status = lns_kmd_window_point(&kmd->card, window, first, last, address, LNS_KMD_ORDERING_STRICT);
     if (status != LNS_OK)
         return status;
-    lns_kmd_window_write(&kmd->words, offset_of(address), data, size);
-    kmd->has_unsettled = first == NULL;
-    kmd->last_word = offset_of(address) + size - 4;
+    lns_kmd_window_write(window, offset_of(address), data, size);
+    kmd->has_unsettled = 1;
+    if (first == NULL)
+        kmd->last_word = offset_of(address) + size - 4;
     return LNS_OK;
 }
 
@@ -71,6 +81,7 @@ static lns_status read_words(kmd_transport *kmd, lns_blackhole_tile tile, uint64
     if (status != LNS_OK)
         return status;
     lns_kmd_window_read(&kmd->words, offset_of(address), data, size);
+    kmd->last_word = offset_of(address) + size - 4;
     kmd->has_unsettled = 0;
     return LNS_OK;
 }
@@ -89,22 +100,23 @@ static void push_out(void) {
 static lns_status write_burst(kmd_transport *kmd, const lns_blackhole_tile *first, lns_blackhole_tile last,
                               uint64_t address, const void *data, size_t size) {
     uint32_t word;
-    settle(kmd);
-    const lns_status status =
-        lns_kmd_window_point(&kmd->card, &kmd->bursts, first, last, address, LNS_KMD_ORDERING_DEFAULT);
+    lns_status status = settle(kmd);
+    if (status == LNS_OK)
+        status = lns_kmd_window_point(&kmd->card, &kmd->bursts, first, last, address, LNS_KMD_ORDERING_DEFAULT);
     if (status != LNS_OK)
         return status;
     lns_kmd_window_write(&kmd->bursts, offset_of(address), data, size);
     push_out();
-    if (first == NULL)
-        lns_kmd_window_read(&kmd->bursts, offset_of(address) + size - 4, &word, sizeof word);
+    if (first != NULL)
+        return push(kmd); /* a window at many tiles cannot be read */
+    lns_kmd_window_read(&kmd->bursts, offset_of(address) + size - 4, &word, sizeof word);
     return LNS_OK;
 }
 
 static lns_status read_burst(kmd_transport *kmd, lns_blackhole_tile tile, uint64_t address, void *data, size_t size) {
-    settle(kmd);
-    const lns_status status =
-        lns_kmd_window_point(&kmd->card, &kmd->bursts, NULL, tile, address, LNS_KMD_ORDERING_DEFAULT);
+    lns_status status = settle(kmd);
+    if (status == LNS_OK)
+        status = lns_kmd_window_point(&kmd->card, &kmd->bursts, NULL, tile, address, LNS_KMD_ORDERING_DEFAULT);
     if (status == LNS_OK)
         lns_kmd_window_read_memory(&kmd->bursts, offset_of(address), data, size);
     return status;
@@ -203,9 +215,9 @@ static void kmd_unpin(lns_blackhole_transport *transport, lns_blackhole_host_mem
 
 static void kmd_close(lns_blackhole_transport *transport) {
     kmd_transport *kmd = (kmd_transport *)transport;
-    settle(kmd);
     lns_kmd_memory_unpin_all(&kmd->card, &kmd->memories);
     lns_kmd_window_close(&kmd->card, &kmd->bursts);
+    lns_kmd_window_close(&kmd->card, &kmd->casts);
     lns_kmd_window_close(&kmd->card, &kmd->words);
     lns_kmd_card_close(&kmd->card);
     lns_free(kmd);
@@ -231,6 +243,8 @@ static lns_status prepare(kmd_transport *kmd, lns_kmd_purpose purpose) {
         status = lns_kmd_card_lock(&kmd->card);
     if (status == LNS_OK)
         status = lns_kmd_window_open(&kmd->card, LNS_KMD_UNCACHED, &kmd->words);
+    if (status == LNS_OK)
+        status = lns_kmd_window_open(&kmd->card, LNS_KMD_UNCACHED, &kmd->casts);
     if (status == LNS_OK)
         status = lns_kmd_window_open(&kmd->card, LNS_KMD_COMBINING, &kmd->bursts);
     if (status != LNS_OK || purpose == LNS_KMD_LOOK)
