@@ -36,15 +36,19 @@ typedef struct lns_superpoint_options {
     const char *weights; /**< a folder with config.json and model.safetensors, a .safetensors file, or a Hugging Face
                               repository id with optional "@revision", looked up in the local cache. NULL: the
                               environment, see lns_weights_locate() */
-    const char *backend; /**< "cpu"; NULL = "cpu" */
+    const char *backend; /**< "cpu", or "blackhole", a Tenstorrent card, see lensing/blackhole.h; NULL = "cpu" */
     int threads;         /**< threads of the model's pool, with the caller; 0 = as many as the CPU has; at most 256 */
     lns_precision precision; /**< ::LNS_PRECISION_BF16 on a CPU without it: ::LNS_ERROR_UNSUPPORTED */
+    int device_id; /**< which card, N of /dev/tenstorrent/N; -1: what TT_DEVICE_ID says, or 0. The CPU has none */
 } lns_superpoint_options;
 
-/** Defaults: all NULL, 0, ::LNS_PRECISION_FP32. */
+/** Defaults: all NULL, 0, ::LNS_PRECISION_FP32, device_id -1. */
 LNS_API void lns_superpoint_options_init(lns_superpoint_options *options);
 
-/** Opens a model. Reads only local files; downloads are a matter of lns_weights_fetch().
+/** Opens a model. Reads only local files; downloads are a matter of lns_weights_fetch(). A card that is missing, is no
+ * Blackhole, has too few columns, or has a driver or firmware that is too old: ::LNS_ERROR_UNSUPPORTED; one that is in
+ * use or does not answer: ::LNS_ERROR_SYSTEM. This version does not run the network on a card yet, and so refuses a good
+ * one too, with ::LNS_ERROR_UNSUPPORTED.
  * @param options NULL for the defaults. @param model receives the model; NULL on error. */
 LNS_API lns_status lns_superpoint_open(const lns_superpoint_options *options, lns_superpoint **model);
 

@@ -267,8 +267,7 @@ static int run(detection *job) {
     /* The first picture is decoded while the weights are read. */
     int code = lns_cli_reader_start(&job->inputs, &job->image, &job->reader);
     if (code == LNS_CLI_OK)
-        code = lns_cli_open_model(job->settings.weights, job->settings.threads, (lns_precision)job->settings.precision,
-                                  &job->model);
+        code = lns_cli_open_model(&job->settings.model, &job->model);
     if (code == LNS_CLI_OK)
         code = write_results(job);
     lns_cli_reader_stop(&job->reader);

@@ -100,7 +100,7 @@ static int find_matches(matching *job) {
     lns_match_options_init(&options);
     options.ratio = (float)job->ratio;
     options.min_similarity = (float)job->min_similarity;
-    options.threads = (int)job->settings.threads;
+    options.threads = (int)job->settings.model.threads;
     const lns_status status = lns_match_features(job->features[0], job->features[1], &options, &job->matches);
     if (status == LNS_OK)
         return LNS_CLI_OK;
@@ -183,8 +183,7 @@ static int run(matching *job) {
     lns_cli_settings_detect(&job->settings, &job->detect);
     int code = lns_cli_reader_start(&job->inputs, &job->image, &job->reader);
     if (code == LNS_CLI_OK)
-        code = lns_cli_open_model(job->settings.weights, job->settings.threads, (lns_precision)job->settings.precision,
-                                  &job->model);
+        code = lns_cli_open_model(&job->settings.model, &job->model);
     if (code == LNS_CLI_OK)
         code = detect_both(job);
     if (code == LNS_CLI_OK)

@@ -47,4 +47,8 @@ void lns_backend_result_free(lns_backend_result *result);
 lns_status lns_cpu_backend_open(const lns_superpoint_weights *weights, const lns_superpoint_options *options,
                                 lns_backend **backend);
 
+/* A Blackhole card, or the simulator in its place. */
+lns_status lns_blackhole_backend_open(const lns_superpoint_weights *weights, const lns_superpoint_options *options,
+                                      lns_backend **backend);
+
 #endif

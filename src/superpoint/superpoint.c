@@ -28,6 +28,7 @@ void lns_superpoint_options_init(lns_superpoint_options *options) {
         return;
     memset(options, 0, sizeof *options);
     options->struct_size = sizeof *options;
+    options->device_id = -1;
 }
 
 void lns_detect_options_init(lns_detect_options *options) {
@@ -41,6 +42,10 @@ void lns_detect_options_init(lns_detect_options *options) {
     options->return_descriptors = 1;
 }
 
+static int is_blackhole(const lns_superpoint_options *options) {
+    return options->backend != NULL && strcmp(options->backend, "blackhole") == 0;
+}
+
 static lns_status take_open_options(const lns_superpoint_options *given, lns_superpoint_options *options) {
     lns_superpoint_options_init(options);
     const lns_status status = lns_options_take(options, sizeof *options, given, "lns_superpoint_options");
@@ -49,8 +54,9 @@ static lns_status take_open_options(const lns_superpoint_options *given, lns_sup
     if (options->threads < 0 || options->threads > LNS_THREADS_LIMIT)
         return lns_fail(LNS_ERROR_INVALID_ARGUMENT, "threads is %d; it must be 0 (all CPUs) to %d", options->threads,
                         LNS_THREADS_LIMIT);
-    if (options->backend != NULL && strcmp(options->backend, "cpu") != 0)
-        return lns_fail(LNS_ERROR_UNSUPPORTED, "backend '%s' is not known; this build has 'cpu'", options->backend);
+    if (options->backend != NULL && strcmp(options->backend, "cpu") != 0 && !is_blackhole(options))
+        return lns_fail(LNS_ERROR_UNSUPPORTED, "backend '%s' is not known; there are 'cpu' and 'blackhole'",
+                        options->backend);
     if (options->precision != LNS_PRECISION_FP32 && options->precision != LNS_PRECISION_BF16)
         return lns_fail(LNS_ERROR_UNSUPPORTED,
                         "precision %d is not known; this build has LNS_PRECISION_FP32 and LNS_PRECISION_BF16",
@@ -88,7 +94,8 @@ static lns_status open_backend(lns_superpoint *model, const lns_superpoint_optio
     if (model->license == NULL)
         status = lns_fail_memory(1);
     if (status == LNS_OK)
-        status = lns_cpu_backend_open(weights, options, &model->backend);
+        status = is_blackhole(options) ? lns_blackhole_backend_open(weights, options, &model->backend)
+                                       : lns_cpu_backend_open(weights, options, &model->backend);
     lns_superpoint_weights_close(&weights);
     return status;
 }
