@@ -174,16 +174,56 @@ static void get_descriptors(const lns_blackhole_network *n, float *descriptors) 
         }
 }
 
-lns_status lns_blackhole_network_run(lns_blackhole_network *network, const uint8_t *frame, float *scores,
-                                     float *descriptors) {
-    put_frame(network, frame);
-    const lns_status status = lns_blackhole_run_tiles(network->transport, lns_blackhole_grid_tiles(network->grid),
-                                                      LNS_BH_PROGRAM, ++network->request, RUN_TIMEOUT_MS);
+/* Appends the keypoints of all tiles. */
+static lns_status get_keypoints(const lns_blackhole_network *n, lns_bh_keypoint *keypoints, size_t *count) {
+    const size_t lists = (size_t)n->grid.down * (size_t)n->grid.across * LNS_BH_LISTS;
+    const size_t room = (LNS_BLACKHOLE_LIST_BYTES - LNS_BH_LIST_HEADER) / sizeof *keypoints;
+    const uint8_t *list = (const uint8_t *)n->host.data + lns_blackhole_host_layout_of(n->grid).lists;
+    *count = 0;
+    for (size_t i = 0; i < lists; i++, list += LNS_BLACKHOLE_LIST_BYTES) {
+        uint32_t found;
+        memcpy(&found, list, sizeof found);
+        if (found > room)
+            return lns_fail(LNS_ERROR_SYSTEM, "the card says that it found %u keypoints where %zu are possible", found,
+                            room);
+        memcpy(keypoints + *count, list + LNS_BH_LIST_HEADER, found * sizeof *keypoints);
+        *count += found;
+    }
+    return LNS_OK;
+}
+
+static lns_status compute(lns_blackhole_network *n, const uint8_t *frame, const lns_bh_rules *rules) {
+    const lns_blackhole_tiles tiles = lns_blackhole_grid_tiles(n->grid);
+    put_frame(n, frame);
+    const lns_status status =
+        n->transport->operations->multicast(n->transport, tiles.first, tiles.last, LNS_BH_RULES, rules, sizeof *rules);
     if (status != LNS_OK)
         return status;
-    if (scores != NULL)
+    return lns_blackhole_run_tiles(n->transport, tiles, LNS_BH_PROGRAM, ++n->request, RUN_TIMEOUT_MS);
+}
+
+lns_status lns_blackhole_network_detect(lns_blackhole_network *network, const uint8_t *frame,
+                                        const lns_blackhole_rules *rules, float *scores, float *descriptors,
+                                        lns_bh_keypoint *keypoints, size_t *count) {
+    lns_bh_rules card_rules = {
+        .wanted = (scores != NULL ? LNS_BH_WANT_SCORES : 0u) | (descriptors != NULL ? LNS_BH_WANT_DESCRIPTORS : 0u),
+    };
+    if (rules != NULL) {
+        card_rules.radius = rules->radius;
+        card_rules.border = rules->border;
+        memcpy(&card_rules.threshold, &rules->threshold, sizeof rules->threshold);
+    }
+    lns_status status = compute(network, frame, &card_rules);
+    if (status == LNS_OK && keypoints != NULL)
+        status = get_keypoints(network, keypoints, count);
+    if (status == LNS_OK && scores != NULL)
         get_scores(network, scores);
-    if (descriptors != NULL)
+    if (status == LNS_OK && descriptors != NULL)
         get_descriptors(network, descriptors);
-    return LNS_OK;
+    return status;
+}
+
+lns_status lns_blackhole_network_run(lns_blackhole_network *network, const uint8_t *frame, float *scores,
+                                     float *descriptors) {
+    return lns_blackhole_network_detect(network, frame, NULL, scores, descriptors, NULL, NULL);
 }

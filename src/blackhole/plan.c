@@ -35,7 +35,10 @@ enum {
     HEAD_BYTES = PLANES_BYTES(CELLS_X, CELLS_Y, 16),
     LOGIT_BYTES = CELLS_X * CELLS_Y * 5 * LNS_BH_PIXEL_BYTES_FLOAT32,
     DESCRIPTOR_BYTES = CELLS_X * CELLS_Y * 16 * LNS_BH_PIXEL_BYTES_FLOAT32,
-    SCORE_BYTES = WIDTH * HEIGHT * 4,
+    SCORE_LEFT = 16, /* numbers before the scores of a row, so that these begin at 64 bytes; and after them */
+    SCORE_ROW = (SCORE_LEFT + WIDTH + SCORE_LEFT) * 4,
+    SCORE_RING = LNS_BH_LARGEST_RADIUS,
+    SCORE_BYTES = (HEIGHT + 2 * SCORE_RING) * SCORE_ROW,
     STEP_BYTES = UNIT_OUTPUTS * LNS_BH_CHANNELS * 2,             /* weights of one step of 16 input channels */
     STREAM_BYTES = (9 * 128 / LNS_BH_CHANNELS + 1) * STEP_BYTES, /* the largest unit: 3 x 3, 128 inputs */
 
@@ -55,11 +58,15 @@ enum {
     STREAM_AT = FULL_AT,
     LOGIT_AT = STREAM_AT + 2 * STREAM_BYTES,
     DESCRIPTOR_AT = LOGIT_AT + LOGIT_BYTES,
-    SCORE_AT = IMAGE_AT
+    SCORE_AROUND_AT = IMAGE_AT,
+    SCORE_AT = SCORE_AROUND_AT + SCORE_RING * SCORE_ROW + SCORE_LEFT * 4,
+    LIST_AT = SCORE_AROUND_AT + SCORE_BYTES
 };
 
 _Static_assert(DESCRIPTOR_AT + DESCRIPTOR_BYTES <= FULL_AT + FULL_BYTES, "results overlap the plane of ones");
-_Static_assert(SCORE_AT + SCORE_BYTES <= IMAGE_AT + IMAGE_BYTES, "scores overlap other planes");
+_Static_assert(LIST_AT + LNS_BH_LISTS * LNS_BLACKHOLE_LIST_BYTES <= IMAGE_AT + IMAGE_BYTES,
+               "scores and keypoints overlap other planes");
+_Static_assert(LIST_AT % 64 == 0 && LNS_BLACKHOLE_LIST_BYTES % 64 == 0, "copies are aligned to 64 bytes");
 /* 1a..2b: one group of 64 outputs; 3a: two; 3b: two, of 128 inputs. */
 enum { RESIDENT_BYTES = STEP_BYTES * (1 + 3 * 37 + 2 * 37 + 2 * 73) };
 _Static_assert(RESIDENT_AT + RESIDENT_BYTES <= LNS_BH_L1_SIZE, "the weights that stay in L1 do not fit");
@@ -238,7 +245,9 @@ lns_blackhole_host_layout lns_blackhole_host_layout_of(lns_blackhole_grid grid) 
     layout.scores = ALIGNED(layout.frame_row * (height + 2 * LNS_BLACKHOLE_MARGIN_ROWS));
     layout.scores_row = width * sizeof(float);
     layout.descriptors = layout.scores + height * layout.scores_row;
-    layout.size = layout.descriptors + (size_t)grid.down * (size_t)grid.across * LNS_BLACKHOLE_DESCRIPTOR_BYTES;
+    const size_t blocks = (size_t)grid.down * (size_t)grid.across;
+    layout.lists = layout.descriptors + blocks * LNS_BLACKHOLE_DESCRIPTOR_BYTES;
+    layout.size = layout.lists + blocks * LNS_BH_LISTS * LNS_BLACKHOLE_LIST_BYTES;
     return layout;
 }
 
@@ -280,8 +289,8 @@ static void add_step(builder *b, uint32_t kind, uint32_t at) {
     b->steps++;
 }
 
-static void add_copies(builder *b, uint32_t kind, const lns_bh_copy *items, uint32_t count) {
-    const lns_bh_copies list = {count, put(b, items, count * sizeof *items)};
+static void add_copies(builder *b, uint32_t kind, const lns_bh_copy *items, uint32_t count, uint32_t wanted) {
+    const lns_bh_copies list = {count, put(b, items, count * sizeof *items), wanted};
     add_step(b, kind, put(b, &list, sizeof list));
 }
 
@@ -315,38 +324,43 @@ static int has_block(const builder *b, int down, int across) {
     return down >= 0 && down < b->grid.down && across >= 0 && across < b->grid.across;
 }
 
-/* Where the pixels that a neighbour at `side` (-1, 0, 1) has begin in this block's planes, in the neighbour's, and how
- * many there are, along one direction of `size` pixels and a ring of 1. */
-static void along(int side, int size, int *mine, int *theirs, int *count) {
-    *mine = side < 0 ? 0 : side == 0 ? 1 : size + 1;
-    *theirs = side < 0 ? size : 1;
-    *count = side == 0 ? size : 1;
+/* Numbers that lie around a block in each of its planes. */
+typedef struct ring {
+    uint32_t address;           /* the block's own first pixel */
+    int width, height, size;    /* of the block in pixels, and of the ring around it */
+    uint32_t pixel, row, plane; /* distances in bytes */
+    uint32_t planes;
+} ring;
+
+/* Where the pixels that a neighbour at `side` (-1, 0, 1) has begin, from this block's first pixel and from the
+ * neighbour's, and how many there are, along a direction in which blocks have `length` pixels. */
+static void along(int side, int length, int size, int *mine, int *theirs, int *count) {
+    *mine = side < 0 ? -size : side == 0 ? 0 : length;
+    *theirs = side < 0 ? length - size : 0;
+    *count = side == 0 ? length : size;
 }
 
-static lns_bh_copy ring_part(const builder *b, const place *p, int planes, int down, int across) {
+static lns_bh_copy ring_part(const builder *b, const ring *r, int down, int across) {
     int y, their_y, rows, x, their_x, columns;
-    along(down, p->height, &y, &their_y, &rows);
-    along(across, p->width, &x, &their_x, &columns);
+    along(down, r->height, r->size, &y, &their_y, &rows);
+    along(across, r->width, r->size, &x, &their_x, &columns);
     const lns_blackhole_tile tile = lns_blackhole_block_tile(b->down + down, b->across + across);
-    const int row = p->width + 2;
-    const uint32_t row_bytes = (uint32_t)row * LNS_BH_PIXEL_BYTES;
-    const uint32_t plane_bytes = row_bytes * (uint32_t)(p->height + 2);
     return (lns_bh_copy){
-        .local = p->address + (uint32_t)(y * row + x) * LNS_BH_PIXEL_BYTES,
-        .remote_low = p->address + (uint32_t)(their_y * row + their_x) * LNS_BH_PIXEL_BYTES,
+        .local = r->address + (uint32_t)y * r->row + (uint32_t)x * r->pixel, /* negative ones wrap and are right */
+        .remote_low = r->address + (uint32_t)their_y * r->row + (uint32_t)their_x * r->pixel,
         .remote_tile = LNS_BH_NOC_TILE(tile.x, tile.y),
-        .size = (uint32_t)columns * LNS_BH_PIXEL_BYTES,
+        .size = (uint32_t)columns * r->pixel,
         .rows = (uint32_t)rows,
-        .local_row = row_bytes,
-        .remote_row = row_bytes,
-        .planes = (uint32_t)planes,
-        .local_plane = plane_bytes,
-        .remote_plane = plane_bytes,
+        .local_row = r->row,
+        .remote_row = r->row,
+        .planes = r->planes,
+        .local_plane = r->plane,
+        .remote_plane = r->plane,
     };
 }
 
-/* Tells the neighbours that the planes at `where` are computed, waits until theirs are, and fetches the ring. */
-static void exchange(builder *b, int where, int planes) {
+/* Tells the neighbours that the block's own pixels are computed, waits until theirs are, and fetches the ring. */
+static void exchange(builder *b, const ring *r) {
     const uint32_t counter = (uint32_t)(LNS_BH_COUNTERS + (size_t)b->exchanges++ * sizeof(lns_bh_counter));
     lns_bh_signal signal = {.counter = counter};
     lns_bh_copy items[LNS_BH_SIGNALS];
@@ -354,7 +368,7 @@ static void exchange(builder *b, int where, int planes) {
         for (int across = -1; across <= 1; across++) {
             if ((down == 0 && across == 0) || !has_block(b, b->down + down, b->across + across))
                 continue;
-            items[signal.count] = ring_part(b, &places[where], planes, down, across);
+            items[signal.count] = ring_part(b, r, down, across);
             signal.tiles[signal.count] = items[signal.count].remote_tile;
             signal.count++;
         }
@@ -363,8 +377,24 @@ static void exchange(builder *b, int where, int planes) {
     const lns_bh_wait wait = {counter, signal.count};
     add_step(b, LNS_BH_SIGNAL, put(b, &signal, sizeof signal));
     add_step(b, LNS_BH_WAIT, put(b, &wait, sizeof wait));
-    add_copies(b, LNS_BH_FETCH, items, signal.count);
+    add_copies(b, LNS_BH_FETCH, items, signal.count, 0);
     add_step(b, LNS_BH_LAND, 0);
+}
+
+static void exchange_planes(builder *b, int where, uint32_t planes) {
+    const place *p = &places[where];
+    const uint32_t row = (uint32_t)(p->width + 2) * LNS_BH_PIXEL_BYTES;
+    const ring r = {
+        .address = p->address + row + LNS_BH_PIXEL_BYTES,
+        .width = p->width,
+        .height = p->height,
+        .size = 1,
+        .pixel = LNS_BH_PIXEL_BYTES,
+        .row = row,
+        .plane = row * (uint32_t)(p->height + 2),
+        .planes = planes,
+    };
+    exchange(b, &r);
 }
 
 /* ---- Parts of the network ------------------------------------------------------------------------- */
@@ -391,7 +421,7 @@ static void read_frame(builder *b) {
     item.rows = RAW_ROWS;
     item.local_row = RAW_ROW;
     item.remote_row = (uint32_t)layout.frame_row;
-    add_copies(b, LNS_BH_FETCH, &item, 1);
+    add_copies(b, LNS_BH_FETCH, &item, 1, 0);
     add_step(b, LNS_BH_LAND, 0);
     const lns_bh_image image = {RAW_AT + LNS_BLACKHOLE_MARGIN_COLUMNS - 2, RAW_ROW, IMAGE_AT, WIDTH + 2, HEIGHT + 2};
     add_step(b, LNS_BH_IMAGE, put(b, &image, sizeof image));
@@ -445,7 +475,7 @@ static void fetch_weights(builder *b) {
         .rows = 1,
         .planes = 1,
     };
-    add_copies(b, LNS_BH_FETCH, &item, 1);
+    add_copies(b, LNS_BH_FETCH, &item, 1, 0);
     b->streamed++;
 }
 
@@ -464,18 +494,58 @@ static void add_streamed(builder *b, int index) {
     }
 }
 
-static void send_scores(builder *b) {
+static int at_edge(const builder *b) {
+    return b->down == 0 || b->down == b->grid.down - 1 || b->across == 0 || b->across == b->grid.across - 1;
+}
+
+static void find_scores(builder *b) {
     const lns_blackhole_host_layout layout = lns_blackhole_host_layout_of(b->grid);
-    const lns_bh_scores scores = {LOGIT_AT, CELLS_X, CELLS_Y, SCORE_AT, WIDTH * sizeof(float)};
+    const lns_bh_fill around = {SCORE_AROUND_AT, 0, SCORE_BYTES / 4, 1, 0, 1, 0};
+    const lns_bh_scores scores = {LOGIT_AT, CELLS_X, CELLS_Y, SCORE_AT, SCORE_ROW};
     lns_bh_copy item = host_copy(b, layout.scores + (size_t)b->down * HEIGHT * layout.scores_row +
                                         (size_t)b->across * WIDTH * sizeof(float));
     item.local = SCORE_AT;
     item.size = WIDTH * sizeof(float);
     item.rows = HEIGHT;
-    item.local_row = WIDTH * sizeof(float);
+    item.local_row = SCORE_ROW;
     item.remote_row = (uint32_t)layout.scores_row;
+    add_fills(b, &around, at_edge(b) ? 1 : 0); /* outside of the frame */
     add_step(b, LNS_BH_SCORES, put(b, &scores, sizeof scores));
-    add_copies(b, LNS_BH_SEND, &item, 1);
+    add_copies(b, LNS_BH_SEND, &item, 1, LNS_BH_WANT_SCORES);
+}
+
+static void find_keypoints(builder *b) {
+    const lns_blackhole_host_layout layout = lns_blackhole_host_layout_of(b->grid);
+    const ring r = {
+        .address = SCORE_AT,
+        .width = WIDTH,
+        .height = HEIGHT,
+        .size = SCORE_RING,
+        .pixel = sizeof(float),
+        .row = SCORE_ROW,
+        .planes = 1,
+    };
+    const size_t block = (size_t)b->down * (size_t)b->grid.across + (size_t)b->across;
+    const uint64_t host = b->host + layout.lists + block * LNS_BH_LISTS * LNS_BLACKHOLE_LIST_BYTES;
+    const lns_bh_suppression suppression = {
+        .scores = SCORE_AT,
+        .scores_row = SCORE_ROW,
+        .width = WIDTH,
+        .height = HEIGHT,
+        .x = (uint32_t)b->across * WIDTH,
+        .y = (uint32_t)b->down * HEIGHT,
+        .frame_width = (uint32_t)b->grid.across * WIDTH,
+        .frame_height = (uint32_t)b->grid.down * HEIGHT,
+        .lists = LIST_AT,
+        .list_size = LNS_BLACKHOLE_LIST_BYTES,
+        .host_low = (uint32_t)host,
+        .host_high = (uint32_t)(host >> 32),
+        .host_tile = LNS_BH_NOC_TILE(LNS_BLACKHOLE_PCIE_X, LNS_BLACKHOLE_PCIE_Y),
+    };
+    const uint32_t at = put(b, &suppression, sizeof suppression);
+    exchange(b, &r);
+    add_step(b, LNS_BH_KEYPOINTS, at);
+    add_step(b, LNS_BH_SEND_LISTS, at);
 }
 
 static void send_descriptors(builder *b) {
@@ -484,7 +554,7 @@ static void send_descriptors(builder *b) {
     lns_bh_copy item = host_copy(b, layout.descriptors + block * LNS_BLACKHOLE_DESCRIPTOR_BYTES);
     item.local = DESCRIPTOR_AT;
     item.size = DESCRIPTOR_BYTES;
-    add_copies(b, LNS_BH_SEND, &item, 1);
+    add_copies(b, LNS_BH_SEND, &item, 1, LNS_BH_WANT_DESCRIPTORS);
 }
 
 static void add_network(builder *b) {
@@ -492,24 +562,25 @@ static void add_network(builder *b) {
     add_resident(b, LNS_CONV1A);
     clear_outside(b);
     add_resident(b, LNS_CONV1B);
-    exchange(b, HALF, 4);
+    exchange_planes(b, HALF, 4);
     fetch_weights(b); /* their place is free from here on */
     fetch_weights(b);
     add_resident(b, LNS_CONV2A);
-    exchange(b, HALF2, 4);
+    exchange_planes(b, HALF2, 4);
     add_resident(b, LNS_CONV2B);
-    exchange(b, QUARTER, 4);
+    exchange_planes(b, QUARTER, 4);
     add_resident(b, LNS_CONV3A);
-    exchange(b, QUARTER2, 8);
+    exchange_planes(b, QUARTER2, 8);
     add_resident(b, LNS_CONV3B);
-    exchange(b, CELLS, 8);
+    exchange_planes(b, CELLS, 8);
     add_streamed(b, LNS_CONV4A);
-    exchange(b, CELLS2, 8);
+    exchange_planes(b, CELLS2, 8);
     add_streamed(b, LNS_CONV4B);
-    exchange(b, CELLS, 8);
+    exchange_planes(b, CELLS, 8);
     add_streamed(b, LNS_CONV_SCORE_A);
     add_streamed(b, LNS_CONV_SCORE_B);
-    send_scores(b);
+    find_scores(b);
+    find_keypoints(b);
     add_streamed(b, LNS_CONV_DESCRIPTOR_A);
     add_streamed(b, LNS_CONV_DESCRIPTOR_B);
     send_descriptors(b);

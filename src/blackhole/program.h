@@ -18,6 +18,7 @@
 #define LNS_BH_CODE_END 0xA000
 #define LNS_BH_CONTROL 0xA000  /* lns_bh_control */
 #define LNS_BH_SCRATCH 0xA100  /* where answers go that nobody reads */
+#define LNS_BH_RULES 0xA140    /* lns_bh_rules, by the host */
 #define LNS_BH_COUNTERS 0xA200 /* lns_bh_counter[LNS_BH_COUNTER_COUNT] */
 #define LNS_BH_COUNTER_COUNT 16
 #define LNS_BH_PROGRAM 0xA400 /* steps and what they point to */
@@ -91,6 +92,41 @@ typedef struct lns_bh_scores {
     uint32_t output, output_row; /* float32; the distance of its rows in bytes */
 } lns_bh_scores;
 
+/* ---- Keypoints -------------------------------------------------------------------------------------- */
+
+enum { LNS_BH_WANT_SCORES = 1, LNS_BH_WANT_DESCRIPTORS = 2 };
+
+/* What the host says for each request. */
+typedef struct lns_bh_rules {
+    uint32_t radius;    /* 1..LNS_BH_LARGEST_RADIUS; 0: no keypoints are looked for */
+    uint32_t threshold; /* bits of a float32 that is not negative */
+    uint32_t border;
+    uint32_t wanted; /* LNS_BH_WANT_... */
+} lns_bh_rules;
+
+#define LNS_BH_LARGEST_RADIUS 8
+
+/* Non-maximum suppression: pixels of a block whose score is above the threshold and not below any within the radius.
+ * The scores around the block, up to the largest radius, have been fetched; outside of the frame they are 0. */
+typedef struct lns_bh_suppression {
+    uint32_t scores, scores_row; /* of the block's first pixel, and the distance of rows in bytes */
+    uint32_t width, height;
+    uint32_t x, y;                      /* of the first pixel in the frame */
+    uint32_t frame_width, frame_height; /* for the border */
+    uint32_t lists, list_size;          /* where each thread leaves its keypoints, and the distance of lists in bytes */
+    uint32_t host_low, host_high;       /* of the block's lists in the memory of the host, */
+    uint32_t host_tile;                 /* which is that of this tile; LNS_BH_NOC_TILE */
+} lns_bh_suppression;
+
+typedef struct lns_bh_keypoint {
+    uint32_t pixel; /* y * frame_width + x */
+    uint32_t score; /* bits */
+} lns_bh_keypoint;
+
+/* A list: the number of its keypoints, then from 64 bytes on the keypoints. */
+#define LNS_BH_LIST_HEADER 64
+#define LNS_BH_LISTS 3 /* one of each thread */
+
 /* ---- Moving data ------------------------------------------------------------------------------------ */
 
 /* A tile as the NoC addresses it (ISA: NoC/MemoryMap.md). */
@@ -106,7 +142,8 @@ typedef struct lns_bh_copy {
 
 typedef struct lns_bh_copies {
     uint32_t count;
-    uint32_t items; /* lns_bh_copy[count] */
+    uint32_t items;  /* lns_bh_copy[count] */
+    uint32_t wanted; /* 0: always; else only for requests that want it: LNS_BH_WANT_... */
 } lns_bh_copies;
 
 /* The same word, `planes` times `rows` times `words` times. */
@@ -150,7 +187,9 @@ enum {
     LNS_BH_LAND = 6,        /* waits for all copies that have begun */
     LNS_BH_FILL = 7,        /* lns_bh_fills */
     LNS_BH_SIGNAL = 8,      /* lns_bh_signal: adds 1 to the counter of each of the tiles */
-    LNS_BH_WAIT = 9         /* lns_bh_wait: until `amount` more have been signalled */
+    LNS_BH_WAIT = 9,        /* lns_bh_wait: until `amount` more have been signalled */
+    LNS_BH_KEYPOINTS = 10,  /* lns_bh_suppression */
+    LNS_BH_SEND_LISTS = 11  /* lns_bh_suppression: begins to send as much of the lists as there is */
 };
 
 typedef struct lns_bh_step {

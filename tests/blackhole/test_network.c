@@ -205,6 +205,52 @@ static void run(lns_blackhole_network *network, const uint8_t *frame, maps *got)
         fail_msg("%s", lns_error_message());
 }
 
+/* ---- Keypoints ------------------------------------------------------------------------------------ */
+
+/* Marks the keypoints of the card's own scores, found without haste. */
+static size_t mark_keypoints(const float *scores, const lns_blackhole_rules *rules, uint8_t *marks) {
+    const int border = (int)rules->border, radius = (int)rules->radius;
+    size_t count = 0;
+    memset(marks, 0, WIDTH * HEIGHT);
+    for (int y = border; y < HEIGHT - border; y++)
+        for (int x = border; x < WIDTH - border; x++) {
+            const float score = scores[y * WIDTH + x];
+            int kept = score > rules->threshold;
+            for (int v = y - radius; v <= y + radius && kept; v++)
+                for (int u = x - radius; u <= x + radius && kept; u++)
+                    kept = u < 0 || v < 0 || u >= WIDTH || v >= HEIGHT || scores[v * WIDTH + u] <= score;
+            marks[y * WIDTH + x] = (uint8_t)kept;
+            count += (size_t)kept;
+        }
+    return count;
+}
+
+static void check_keypoints(lns_blackhole_network *network, const uint8_t *frame, const maps *expected) {
+    static const lns_blackhole_rules cases[] = {{4, 0.005F, 4}, {1, 0, 0}, {8, 0.02F, 1}};
+    maps *got = malloc(sizeof *got);
+    lns_bh_keypoint *keypoints = malloc(WIDTH * HEIGHT * sizeof *keypoints);
+    uint8_t *marks = malloc(WIDTH * HEIGHT);
+    assert_true(got != NULL && keypoints != NULL && marks != NULL);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        size_t count;
+        memset(got, 0xFF, sizeof *got);
+        if (lns_blackhole_network_detect(network, frame, &cases[i], got->scores, NULL, keypoints, &count) != LNS_OK)
+            fail_msg("%s", lns_error_message());
+        assert_memory_equal(got->scores, expected->scores, sizeof got->scores);
+        assert_int_equal(count, mark_keypoints(expected->scores, &cases[i], marks));
+        assert_true(count > 10);
+        for (size_t k = 0; k < count; k++) {
+            assert_true(keypoints[k].pixel < WIDTH * HEIGHT && marks[keypoints[k].pixel]);
+            marks[keypoints[k].pixel] = 0; /* each once */
+            assert_memory_equal(&keypoints[k].score, &expected->scores[keypoints[k].pixel], sizeof(float));
+        }
+        print_message("radius %u: %zu keypoints\n", cases[i].radius, count);
+    }
+    free(got);
+    free(keypoints);
+    free(marks);
+}
+
 static void gives_the_expected_maps(void **state) {
     (void)state;
     lns_blackhole_transport *card = test_card();
@@ -224,6 +270,7 @@ static void gives_the_expected_maps(void **state) {
         fail_msg("%s", lns_error_message());
     run(network, frame, got);
     assert_true(alike(got, expected, "frame"));
+    check_keypoints(network, frame, got);
 
     /* A damaged frame: 8 x 8 pixels in the middle, at the border of two tiles. */
     for (int y = 56; y < 64; y++)

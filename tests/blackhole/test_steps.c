@@ -81,7 +81,7 @@ static void add_step(builder *b, uint32_t kind, uint32_t at) {
 }
 
 static void add_copy(builder *b, uint32_t kind, const lns_bh_copy *item) {
-    const lns_bh_copies list = {1, put(b, item, sizeof *item)};
+    const lns_bh_copies list = {1, put(b, item, sizeof *item), 0};
     add_step(b, kind, put(b, &list, sizeof list));
 }
 
@@ -197,6 +197,105 @@ static void makes_scores(void **state) {
         /* Logits of 80 have steps of 2^-18, and so has the exponent of what comes out. */
         assert_int_equal(worst < 1e-5, !damaged);
     }
+}
+
+/* ---- Keypoints ------------------------------------------------------------------------------------ */
+
+/* A block in the middle of a frame of 200 x 100 pixels, with what is around it. */
+enum { BLOCK_WIDTH = 64, BLOCK_HEIGHT = 40, BLOCK_X = 128, BLOCK_Y = 3, FRAME_WIDTH = 200, FRAME_HEIGHT = 100 };
+enum { RING = LNS_BH_LARGEST_RADIUS, MAP_ROW = BLOCK_WIDTH + 2 * RING, MAP_ROWS = BLOCK_HEIGHT + 2 * RING };
+enum { MAP_AT = 0x20000, LISTS_AT = 0x40000, LIST_SIZE = 64 + 14 * 64 * 8 };
+
+static int is_keypoint(const float *map, const lns_bh_rules *rules, float threshold, int x, int y) {
+    const int border = (int)rules->border, radius = (int)rules->radius;
+    const float score = map[(y + RING) * MAP_ROW + x + RING];
+    if (!(score > threshold) || BLOCK_X + x < border || BLOCK_X + x >= FRAME_WIDTH - border || BLOCK_Y + y < border ||
+        BLOCK_Y + y >= FRAME_HEIGHT - border)
+        return 0;
+    for (int v = y - radius; v <= y + radius; v++)
+        for (int u = x - radius; u <= x + radius; u++)
+            if (map[(v + RING) * MAP_ROW + u + RING] > score)
+                return 0;
+    return 1;
+}
+
+/* Whether the lists are just the keypoints of `map`. */
+static int lists_are(const uint32_t *lists, const float *map, const lns_bh_rules *rules, float threshold) {
+    uint8_t marks[BLOCK_HEIGHT][BLOCK_WIDTH];
+    int missing = 0;
+    for (int y = 0; y < BLOCK_HEIGHT; y++)
+        for (int x = 0; x < BLOCK_WIDTH; x++)
+            missing += marks[y][x] = (uint8_t)is_keypoint(map, rules, threshold, x, y);
+    for (int list = 0; list < LNS_BH_LISTS; list++, lists += LIST_SIZE / 4)
+        for (uint32_t i = 0; i < lists[0]; i++, missing--) {
+            const uint32_t pixel = lists[16 + 2 * i], x = pixel % FRAME_WIDTH - BLOCK_X,
+                           y = pixel / FRAME_WIDTH - BLOCK_Y;
+            if (x >= BLOCK_WIDTH || y >= BLOCK_HEIGHT || !marks[y][x] ||
+                memcmp(&lists[17 + 2 * i], &map[(y + RING) * MAP_ROW + x + RING], 4) != 0)
+                return 0;
+            marks[y][x] = 0;
+        }
+    return missing == 0;
+}
+
+/* Few different scores, so that there are ties; plateaus, and numbers that are none. */
+static void make_map(float *map) {
+    for (int i = 0; i < MAP_ROWS * MAP_ROW; i++)
+        map[i] = (float)(random_bits() >> 22) * 0x1p-10F;
+    for (int y = 30; y < 40; y++)
+        for (int x = 30; x < 45; x++)
+            map[y * MAP_ROW + x] = 1.5F;
+    map[20 * MAP_ROW + 50] = NAN;
+    map[20 * MAP_ROW + 51] = 2;
+    map[45 * MAP_ROW + 60] = INFINITY;
+    map[25 * MAP_ROW + RING - 1] = 3; /* in the ring: suppresses, and is not listed */
+}
+
+static void finds_keypoints(void **state) {
+    (void)state;
+    need_card();
+    static float map[MAP_ROWS * MAP_ROW];
+    static uint32_t lists[LNS_BH_LISTS * LIST_SIZE / 4];
+    const lns_bh_suppression step = {
+        .scores = MAP_AT + (RING * MAP_ROW + RING) * 4,
+        .scores_row = MAP_ROW * 4,
+        .width = BLOCK_WIDTH,
+        .height = BLOCK_HEIGHT,
+        .x = BLOCK_X,
+        .y = BLOCK_Y,
+        .frame_width = FRAME_WIDTH,
+        .frame_height = FRAME_HEIGHT,
+        .lists = LISTS_AT,
+        .list_size = LIST_SIZE,
+    };
+    builder b = {0};
+    add_step(&b, LNS_BH_KEYPOINTS, put(&b, &step, sizeof step));
+    make_map(map);
+    write_tile(tiles.first, MAP_AT, map, sizeof map);
+    for (uint32_t radius = 1; radius <= RING; radius++) {
+        const float threshold = radius % 2 == 0 ? 0.9F : 0;
+        lns_bh_rules rules = {radius, 0, radius == 8 ? 12 : radius, 0};
+        memcpy(&rules.threshold, &threshold, sizeof threshold);
+        write_tile(tiles.first, LNS_BH_RULES, &rules, sizeof rules);
+        run(&b);
+        read_tile(tiles.first, LISTS_AT, lists, sizeof lists);
+        assert_true(lists_are(lists, map, &rules, threshold));
+        map[44 * MAP_ROW + 40] += 4; /* not what the card saw */
+        assert_false(lists_are(lists, map, &rules, threshold));
+        map[44 * MAP_ROW + 40] -= 4;
+    }
+}
+
+static void finds_none_without_radius(void **state) {
+    (void)state;
+    need_card();
+    const lns_bh_rules rules = {0};
+    uint32_t counts[LNS_BH_LISTS];
+    write_tile(tiles.first, LNS_BH_RULES, &rules, sizeof rules);
+    run_all(); /* the program of the test before */
+    for (uint32_t i = 0; i < LNS_BH_LISTS; i++)
+        read_tile(tiles.first, LISTS_AT + i * LIST_SIZE, &counts[i], 4);
+    assert_true(counts[0] == 0 && counts[1] == 0 && counts[2] == 0);
 }
 
 /* ---- Between tiles -------------------------------------------------------------------------------- */
@@ -358,6 +457,7 @@ static void names_unknown_steps(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(spreads_an_image),          cmocka_unit_test(makes_scores),
+        cmocka_unit_test(finds_keypoints),           cmocka_unit_test(finds_none_without_radius),
         cmocka_unit_test(tiles_wait_for_each_other), cmocka_unit_test(the_exchange_needs_the_wait),
         cmocka_unit_test(copies_large_data),         cmocka_unit_test(names_unknown_steps),
     };

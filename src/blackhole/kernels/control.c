@@ -89,8 +89,20 @@ static void copy(noc *n, uint32_t kind, const volatile lns_bh_copy *c) {
 
 static void copy_all(noc *n, uint32_t kind, const volatile lns_bh_copies *list) {
     const volatile lns_bh_copy *items = (const volatile lns_bh_copy *)list->items;
+    const uint32_t wanted = list->wanted;
+    if (wanted != 0 && (wanted & ((const volatile lns_bh_rules *)LNS_BH_RULES)->wanted) == 0)
+        return;
     for (uint32_t i = 0, count = list->count; i < count; i++)
         copy(n, kind, &items[i]);
+}
+
+static void send_lists(noc *n, const volatile lns_bh_suppression *s) {
+    const uint64_t host = (uint64_t)s->host_high << 32 | s->host_low;
+    const uint32_t tile = s->host_tile, size = s->list_size;
+    for (uint32_t i = 0, list = s->lists; i < LNS_BH_LISTS; i++, list += size) {
+        const uint32_t bytes = LNS_BH_LIST_HEADER + load_fresh(word_at(list)) * sizeof(lns_bh_keypoint);
+        noc_write(n, list, (noc_place){host + i * size, tile}, (bytes + 63) / 64 * 64);
+    }
 }
 
 static void fill(const volatile lns_bh_fill *f) {
@@ -139,6 +151,7 @@ static uint32_t run_program(noc *n, uint32_t address) {
             break;
         case LNS_BH_IMAGE:
         case LNS_BH_SCORES:
+        case LNS_BH_KEYPOINTS:
             share(kind, at);
             break;
         case LNS_BH_FETCH:
@@ -156,6 +169,9 @@ static uint32_t run_program(noc *n, uint32_t address) {
             break;
         case LNS_BH_WAIT:
             wait_for_signals((const volatile lns_bh_wait *)at);
+            break;
+        case LNS_BH_SEND_LISTS:
+            send_lists(n, (const volatile lns_bh_suppression *)at);
             break;
         default:
             return i + 1;

@@ -131,6 +131,48 @@ static inline void score(const volatile lns_bh_scores *s, uint32_t thread) {
         score_cell(s, cell % columns, cell / columns);
 }
 
+/* ---- Keypoints ------------------------------------------------------------------------------------ */
+
+#define INFINITE 0x7F800000u /* bits; above are those of numbers that are none */
+
+/* Whether no score within the radius is above `score`. Scores are not negative, so their bits are ordered as they are.
+ */
+static inline int is_largest(uint32_t at, uint32_t row, uint32_t radius, uint32_t score) {
+    for (uint32_t y = at - radius * row; y <= at + radius * row; y += row) {
+        const volatile uint32_t *neighbour = word_at(y - radius * 4);
+        for (uint32_t i = 0; i <= 2 * radius; i++)
+            if (neighbour[i] > score && neighbour[i] <= INFINITE)
+                return 0;
+    }
+    return 1;
+}
+
+static inline const volatile lns_bh_rules *rules(void) {
+    return (const volatile lns_bh_rules *)LNS_BH_RULES;
+}
+
+static inline void find_keypoints(const volatile lns_bh_suppression *s, uint32_t thread) {
+    const uint32_t radius = rules()->radius, threshold = rules()->threshold, border = rules()->border;
+    const uint32_t list = s->lists + thread * s->list_size, row = s->scores_row, width = s->width;
+    volatile lns_bh_keypoint *keypoint = (volatile lns_bh_keypoint *)(list + LNS_BH_LIST_HEADER);
+    uint32_t count = 0;
+    for (uint32_t y = thread; y < s->height && radius > 0; y += THREADS) {
+        const uint32_t frame_y = s->y + y;
+        if (frame_y < border || frame_y + border >= s->frame_height)
+            continue;
+        for (uint32_t x = 0; x < width; x++) {
+            const uint32_t at = s->scores + y * row + x * 4, score = *word_at(at), frame_x = s->x + x;
+            if (score <= threshold || score > INFINITE || frame_x < border || frame_x + border >= s->frame_width ||
+                !is_largest(at, row, radius, score))
+                continue;
+            keypoint[count].pixel = frame_y * s->frame_width + frame_x;
+            keypoint[count].score = score;
+            count++;
+        }
+    }
+    *word_at(list) = count;
+}
+
 /* ---- The loop ------------------------------------------------------------------------------------- */
 
 /* Waits for core B, does what it asks for, and says so. `thread` is 0, 1 or 2. */
@@ -147,8 +189,10 @@ static inline __attribute__((noreturn)) void serve(uint32_t thread,
             convolve((const volatile lns_bh_convolution *)at);
         else if (kind == LNS_BH_IMAGE)
             spread((const volatile lns_bh_image *)at, thread);
-        else
+        else if (kind == LNS_BH_SCORES)
             score((const volatile lns_bh_scores *)at, thread);
+        else
+            find_keypoints((const volatile lns_bh_suppression *)at, thread);
         wait_for_thread();
         fence();
         last = start;
