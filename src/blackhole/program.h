@@ -16,7 +16,11 @@
 #define LNS_BH_CODE_MATH 0x6000   /* T1 */
 #define LNS_BH_CODE_PACK 0x8000   /* T2 */
 #define LNS_BH_CODE_END 0xA000
-#define LNS_BH_CONTROL 0xA000 /* lns_bh_control */
+#define LNS_BH_CONTROL 0xA000  /* lns_bh_control */
+#define LNS_BH_SCRATCH 0xA100  /* where answers go that nobody reads */
+#define LNS_BH_RULES 0xA140    /* lns_bh_rules, by the host */
+#define LNS_BH_COUNTERS 0xA200 /* lns_bh_counter[LNS_BH_COUNTER_COUNT] */
+#define LNS_BH_COUNTER_COUNT 16
 #define LNS_BH_PROGRAM 0xA400 /* steps and what they point to */
 #define LNS_BH_PROGRAM_END 0x10000
 #define LNS_BH_DATA 0x10000 /* weights and activations, up to the end */
@@ -71,16 +75,129 @@ typedef struct lns_bh_convolution {
     uint32_t job_count;
 } lns_bh_convolution;
 
+/* ---- First layer and scores ------------------------------------------------------------------------- */
+
+/* For each of `width` x `height` pixels the 3 x 3 neighbourhood, as channels 0..8 of a plane; channels 9 and 10 are 1,
+ * the others 0. The neighbourhood of pixel (0, 0) begins at `bytes`. */
+typedef struct lns_bh_image {
+    uint32_t bytes, bytes_row; /* gray levels, and the distance of rows of them */
+    uint32_t output;
+    uint32_t width, height;
+} lns_bh_image;
+
+/* Softmax over 65 channels of each cell; the first 64 of them are the scores of its 8 x 8 pixels, row by row. */
+typedef struct lns_bh_scores {
+    uint32_t logits; /* 5 planes of columns x rows pixels in float32 */
+    uint32_t columns, rows;
+    uint32_t output, output_row; /* float32; the distance of its rows in bytes */
+} lns_bh_scores;
+
+/* ---- Keypoints -------------------------------------------------------------------------------------- */
+
+enum { LNS_BH_WANT_SCORES = 1, LNS_BH_WANT_DESCRIPTORS = 2 };
+
+/* What the host says for each request. */
+typedef struct lns_bh_rules {
+    uint32_t radius;    /* 1..LNS_BH_LARGEST_RADIUS; 0: no keypoints are looked for */
+    uint32_t threshold; /* bits of a float32 that is not negative */
+    uint32_t border;
+    uint32_t wanted; /* LNS_BH_WANT_... */
+} lns_bh_rules;
+
+#define LNS_BH_LARGEST_RADIUS 8
+
+/* Non-maximum suppression: pixels of a block whose score is above the threshold and not below any within the radius.
+ * The scores around the block, up to the largest radius, have been fetched; outside of the frame they are 0. */
+typedef struct lns_bh_suppression {
+    uint32_t scores, scores_row; /* of the block's first pixel, and the distance of rows in bytes */
+    uint32_t width, height;
+    uint32_t x, y;                      /* of the first pixel in the frame */
+    uint32_t frame_width, frame_height; /* for the border */
+    uint32_t lists, list_size;          /* where each thread leaves its keypoints, and the distance of lists in bytes */
+    uint32_t host_low, host_high;       /* of the block's lists in the memory of the host, */
+    uint32_t host_tile;                 /* which is that of this tile; LNS_BH_NOC_TILE */
+} lns_bh_suppression;
+
+typedef struct lns_bh_keypoint {
+    uint32_t pixel; /* y * frame_width + x */
+    uint32_t score; /* bits */
+} lns_bh_keypoint;
+
+/* A list: the number of its keypoints, then from 64 bytes on the keypoints. */
+#define LNS_BH_LIST_HEADER 64
+#define LNS_BH_LISTS 3 /* one of each thread */
+
+/* ---- Moving data ------------------------------------------------------------------------------------ */
+
+/* A tile as the NoC addresses it (ISA: NoC/MemoryMap.md). */
+#define LNS_BH_NOC_TILE(x, y) ((uint32_t)(x) | (uint32_t)(y) << 6)
+
+/* `planes` times `rows` times `size` bytes between this tile's L1 and another memory. Addresses and strides at both
+ * sides are alike modulo 16, and modulo 64 where the other memory is DRAM or the host's. */
+typedef struct lns_bh_copy {
+    uint32_t local, remote_low, remote_high, remote_tile;
+    uint32_t size, rows, local_row, remote_row, planes, local_plane, remote_plane;
+    uint32_t unused;
+} lns_bh_copy;
+
+typedef struct lns_bh_copies {
+    uint32_t count;
+    uint32_t items;  /* lns_bh_copy[count] */
+    uint32_t wanted; /* 0: always; else only for requests that want it: LNS_BH_WANT_... */
+} lns_bh_copies;
+
+/* The same word, `planes` times `rows` times `words` times. */
+typedef struct lns_bh_fill {
+    uint32_t address, value, words, rows, row, planes, plane;
+} lns_bh_fill;
+
+typedef struct lns_bh_fills {
+    uint32_t count;
+    uint32_t items; /* lns_bh_fill[count] */
+} lns_bh_fills;
+
+/* Counts what other tiles have signalled, and how many of that have been waited for. Each counter belongs to one place
+ * in the program: a neighbour may be a step ahead of another. Two lines of 16 bytes, one for each writer. */
+typedef struct lns_bh_counter {
+    uint32_t count, unused[3];
+    uint32_t used, unused2[3];
+} lns_bh_counter;
+
+#define LNS_BH_SIGNALS 8
+typedef struct lns_bh_signal {
+    uint32_t counter; /* its address, the same in all tiles */
+    uint32_t count;
+    uint32_t tiles[LNS_BH_SIGNALS]; /* LNS_BH_NOC_TILE */
+} lns_bh_signal;
+
+typedef struct lns_bh_wait {
+    uint32_t counter;
+    uint32_t amount;
+} lns_bh_wait;
+
 /* ---- Program -------------------------------------------------------------------------------------- */
 
-enum { LNS_BH_END = 0, LNS_BH_CONVOLUTION = 1 };
+enum {
+    LNS_BH_END = 0,
+    LNS_BH_CONVOLUTION = 1, /* lns_bh_convolution; done when the next step begins */
+    LNS_BH_IMAGE = 2,       /* lns_bh_image */
+    LNS_BH_SCORES = 3,      /* lns_bh_scores */
+    LNS_BH_FETCH = 4,       /* lns_bh_copies into L1: begins them */
+    LNS_BH_SEND = 5,        /* lns_bh_copies out of L1: begins them */
+    LNS_BH_LAND = 6,        /* waits for all copies that have begun */
+    LNS_BH_FILL = 7,        /* lns_bh_fills */
+    LNS_BH_SIGNAL = 8,      /* lns_bh_signal: adds 1 to the counter of each of the tiles */
+    LNS_BH_WAIT = 9,        /* lns_bh_wait: until `amount` more have been signalled */
+    LNS_BH_KEYPOINTS = 10,  /* lns_bh_suppression */
+    LNS_BH_SEND_LISTS = 11  /* lns_bh_suppression: begins to send as much of the lists as there is */
+};
 
 typedef struct lns_bh_step {
     uint32_t kind;
-    uint32_t at; /* address of what the kind needs, such as lns_bh_convolution */
+    uint32_t at; /* address of what the kind needs */
 } lns_bh_step;
 
-#define LNS_BH_READY 0x4C4E5352u /* "RSNL", in `ready` once core B waits for requests */
+#define LNS_BH_READY 0x4C4E5352u /* in `ready` once core B waits for requests */
 
 /* Words of one writer stand in 16 bytes of their own: the caches of the cores hold lines of 16 bytes and are not
  * coherent. */
@@ -92,9 +209,10 @@ typedef struct lns_bh_control {
     uint32_t finished; /* by core B: number of the last request that is done */
     uint32_t bad_step; /* by core B: 1 + the index of a step of unknown kind, else 0 */
     uint32_t b;
-    uint32_t start;       /* by core B: rises by 1 when the threads are to begin */
-    uint32_t convolution; /* by core B: address of what they compute */
-    uint32_t b2[2];
+    uint32_t start; /* by core B: rises by 1 when the threads are to begin */
+    uint32_t kind;  /* by core B: what they do, and its descriptor */
+    uint32_t at;
+    uint32_t b2;
     struct {
         uint32_t done; /* by T0, T1, T2: the value of `start` that they have done; 0xFFFFFFFF: not begun yet */
         uint32_t unused[3];

@@ -24,8 +24,8 @@ KERNELS = {
     "pack": (0x8000, 0x2000, 0xFFB01000),
 }
 FLAGS = [
-    "-march=rv32im_zicsr_zba_zbb", "-mabi=ilp32", "-mcmodel=medany", "-std=gnu11", "-O2", "-ffreestanding", "-nostdlib",
-    "-fno-builtin", "-fno-jump-tables", "-fno-tree-loop-distribute-patterns", "-Wall", "-Wextra", "-Werror",
+    "-march=rv32imf_zicsr_zba_zbb", "-mabi=ilp32", "-mcmodel=medany", "-std=gnu11", "-O2", "-ffreestanding", "-nostdlib",
+    "-fno-builtin", "-ffp-contract=off", "-fno-jump-tables", "-fno-tree-loop-distribute-patterns", "-Wall", "-Wextra", "-Werror",
 ]  # fmt: skip
 
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Core B: boots the tile, waits for requests, and walks through the program of one. */
-#include "core.h"
+#include "noc.h"
 
 static void configure(uint32_t word, uint32_t value) {
     word_at(CONFIGURATION)[word] = value;
@@ -61,31 +61,125 @@ static void wait_for_threads(uint32_t value) {
             ;
 }
 
-static void convolve(uint32_t address) {
+/* Has the threads do something, and waits until they have. */
+static void share(uint32_t kind, uint32_t at) {
     const uint32_t start = control()->start + 1;
-    configure_convolution((const volatile lns_bh_convolution *)address);
-    control()->convolution = address;
+    control()->kind = kind;
+    control()->at = at;
     fence();
     control()->start = start;
     wait_for_threads(start);
 }
 
+/* ---- Steps of this core --------------------------------------------------------------------------- */
+
+static void copy(noc *n, uint32_t kind, const volatile lns_bh_copy *c) {
+    const uint32_t size = c->size, rows = c->rows, planes = c->planes;
+    for (uint32_t plane = 0; plane < planes; plane++) {
+        uint32_t local = c->local + plane * c->local_plane;
+        noc_place remote = {((uint64_t)c->remote_high << 32 | c->remote_low) + plane * c->remote_plane, c->remote_tile};
+        for (uint32_t row = 0; row < rows; row++, local += c->local_row, remote.address += c->remote_row) {
+            if (kind == LNS_BH_FETCH)
+                noc_read(n, remote, local, size);
+            else
+                noc_write(n, local, remote, size);
+        }
+    }
+}
+
+static void copy_all(noc *n, uint32_t kind, const volatile lns_bh_copies *list) {
+    const volatile lns_bh_copy *items = (const volatile lns_bh_copy *)list->items;
+    const uint32_t wanted = list->wanted;
+    if (wanted != 0 && (wanted & ((const volatile lns_bh_rules *)LNS_BH_RULES)->wanted) == 0)
+        return;
+    for (uint32_t i = 0, count = list->count; i < count; i++)
+        copy(n, kind, &items[i]);
+}
+
+static void send_lists(noc *n, const volatile lns_bh_suppression *s) {
+    const uint64_t host = (uint64_t)s->host_high << 32 | s->host_low;
+    const uint32_t tile = s->host_tile, size = s->list_size;
+    for (uint32_t i = 0, list = s->lists; i < LNS_BH_LISTS; i++, list += size) {
+        const uint32_t bytes = LNS_BH_LIST_HEADER + load_fresh(word_at(list)) * sizeof(lns_bh_keypoint);
+        noc_write(n, list, (noc_place){host + i * size, tile}, (bytes + 63) / 64 * 64);
+    }
+}
+
+static void fill(const volatile lns_bh_fill *f) {
+    const uint32_t value = f->value, words = f->words;
+    for (uint32_t plane = 0; plane < f->planes; plane++)
+        for (uint32_t row = 0; row < f->rows; row++) {
+            volatile uint32_t *word = word_at(f->address + plane * f->plane + row * f->row);
+            for (uint32_t i = 0; i < words; i++)
+                word[i] = value;
+        }
+}
+
+static void fill_all(const volatile lns_bh_fills *list) {
+    const volatile lns_bh_fill *items = (const volatile lns_bh_fill *)list->items;
+    for (uint32_t i = 0, count = list->count; i < count; i++)
+        fill(&items[i]);
+    fence();
+}
+
+static void signal(noc *n, const volatile lns_bh_signal *s) {
+    const uint32_t counter = s->counter;
+    for (uint32_t i = 0, count = s->count; i < count; i++)
+        noc_increment(n, (noc_place){counter, s->tiles[i]}, LNS_BH_SCRATCH);
+}
+
+static void wait_for_signals(const volatile lns_bh_wait *w) {
+    volatile lns_bh_counter *counter = (volatile lns_bh_counter *)w->counter;
+    const uint32_t wanted = counter->used + w->amount;
+    while ((int32_t)(load_fresh(&counter->count) - wanted) < 0)
+        ;
+    counter->used = wanted;
+}
+
 /* Returns 1 + the index of a step of unknown kind, or 0. */
-static uint32_t run_program(uint32_t address) {
+static uint32_t run_program(noc *n, uint32_t address) {
     const volatile lns_bh_step *step = (const volatile lns_bh_step *)address;
     fence(); /* the host may have written a new program */
     for (uint32_t i = 0;; i++) {
-        switch (step[i].kind) {
+        const uint32_t kind = step[i].kind, at = step[i].at;
+        switch (kind) {
         case LNS_BH_END:
             return 0;
         case LNS_BH_CONVOLUTION:
-            convolve(step[i].at);
+            configure_convolution((const volatile lns_bh_convolution *)at);
+            share(kind, at);
+            break;
+        case LNS_BH_IMAGE:
+        case LNS_BH_SCORES:
+        case LNS_BH_KEYPOINTS:
+            share(kind, at);
+            break;
+        case LNS_BH_FETCH:
+        case LNS_BH_SEND:
+            copy_all(n, kind, (const volatile lns_bh_copies *)at);
+            break;
+        case LNS_BH_LAND:
+            noc_land(n);
+            break;
+        case LNS_BH_FILL:
+            fill_all((const volatile lns_bh_fills *)at);
+            break;
+        case LNS_BH_SIGNAL:
+            signal(n, (const volatile lns_bh_signal *)at);
+            break;
+        case LNS_BH_WAIT:
+            wait_for_signals((const volatile lns_bh_wait *)at);
+            break;
+        case LNS_BH_SEND_LISTS:
+            send_lists(n, (const volatile lns_bh_suppression *)at);
             break;
         default:
             return i + 1;
         }
     }
 }
+
+/* ---- Start ---------------------------------------------------------------------------------------- */
 
 /* Clock gates and instruction caches as tt-metal's firmware of this core sets them (tt_metal/hw/firmware/src/brisc.cc).
  */
@@ -106,15 +200,17 @@ static void start_threads(void) {
 }
 
 int main(void) {
+    noc n;
     configure_once();
     start_threads();
+    noc_begin(&n);
     uint32_t done = control()->finished;
     control()->ready = LNS_BH_READY;
     for (;;) {
         const uint32_t request = load_fresh(&control()->request);
         if (request == done)
             continue;
-        control()->bad_step = run_program(control()->program);
+        control()->bad_step = run_program(&n, control()->program);
         fence();
         done = request;
         control()->finished = done;

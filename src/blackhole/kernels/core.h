@@ -55,22 +55,6 @@ static inline void stop_gathering(void) {
         : "memory");
 }
 
-/* Loop of a Tensix thread: waits for core B, computes, and says so. `thread` is 0, 1 or 2. */
-static inline __attribute__((noreturn)) void serve(int thread, void (*compute)(const volatile lns_bh_convolution *)) {
-    uint32_t last = 0;
-    control()->thread[thread].done = last;
-    for (;;) {
-        const uint32_t start = load_fresh(&control()->start);
-        if (start == last)
-            continue;
-        compute((const volatile lns_bh_convolution *)control()->convolution);
-        wait_for_thread();
-        last = start;
-        control()->thread[thread].done = last;
-        fence();
-    }
-}
-
 /* The one semaphore: halves of Dst that are computed and not yet packed. 1 is what tt-llk uses for it (MATH_PACK). */
 #define SEM_COMPUTED 1
 #define DST_HALVES 2

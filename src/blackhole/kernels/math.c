@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Thread T1: multiplies. One step of 16 input channels is a MVMUL for each 8 pixels and 16 output channels, which are
  * recorded once for a convolution and played for each phase of a step. */
-#include "core.h"
+#include "serve.h"
 
 /* Address modes: go on to the next 8 pixels; after the last pixels, to the next 16 output channels; after the last of
  * all, back to the beginning in the next phase. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Thread T2: takes a half of Dst when T1 has finished it, pools and rounds there with the vector unit, packs the rows
  * to L1 and clears the half. T1 computes in the other half meanwhile. */
-#include "core.h"
+#include "serve.h"
 
 /* Address modes of the vector unit, which moves over Dst: stay; next columns or rows; and three for pooling. */
 enum { STAY, NEXT_LANES, NEXT_FOUR, NEXT_COLUMNS, NEXT_BLOCK, MODES };

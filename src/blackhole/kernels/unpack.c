@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Thread T0: brings weights to SrcA and pixels to SrcB, a step of 16 input channels at a time. The unpackers wait by
  * themselves for a free bank of the two that each has. */
-#include "core.h"
+#include "serve.h"
 
 #include <stddef.h>
 

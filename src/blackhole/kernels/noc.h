@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Requests to the NoC by one core (ISA: NoC/MemoryMap.md, Counters.md, Atomics.md). */
+#ifndef LENSING_BLACKHOLE_NOC_H
+#define LENSING_BLACKHOLE_NOC_H
+
+#include "core.h"
+
+/* Registers of the interface to NoC 0. */
+#define NOC_REGISTERS 0xFFB20000u
+#define NOC_TARGET_LOW 0x00u  /* where data comes from, or what an atomic request changes */
+#define NOC_TARGET_HIGH 0x04u /* NOC_TARG_ADDR_MID */
+#define NOC_TARGET_TILE 0x08u /* NOC_TARG_ADDR_HI */
+#define NOC_RETURN_LOW 0x0Cu  /* where it goes */
+#define NOC_RETURN_HIGH 0x10u
+#define NOC_RETURN_TILE 0x14u
+#define NOC_TAG 0x18u /* NOC_PACKET_TAG */
+#define NOC_CONTROL 0x1Cu
+#define NOC_LENGTH 0x20u /* NOC_AT_LEN_BE */
+#define NOC_DATA 0x28u   /* NOC_AT_DATA */
+#define NOC_COMMAND 0x40u
+#define NOC_OWN_TILE 0x148u     /* NOC_ID_LOGICAL: translated coordinates of this tile */
+#define NOC_ATOMICS_DONE 0x200u /* NIU_MST_ATOMIC_RESP_RECEIVED */
+#define NOC_WRITES_DONE 0x204u  /* NIU_MST_WR_ACK_RECEIVED */
+#define NOC_READS_DONE 0x208u   /* NIU_MST_RD_RESP_RECEIVED */
+
+/* Values of NOC_CONTROL. */
+#define NOC_READ 0u
+#define NOC_ATOMIC 1u
+#define NOC_WRITE 2u
+#define NOC_ACKNOWLEDGED 0x10u /* NOC_CMD_RESP_MARKED */
+
+/* NOC_LENGTH of an atomic increment of all 32 bits: opcode, width - 1, and the word in its 16 bytes. */
+#define NOC_INCREMENT(address) (1u << 12 | 31u << 2 | ((address) / 4 % 4))
+
+#define NOC_LARGEST 16384u /* bytes of a request */
+
+/* Requests that this core has made since it began; the counters of the interface begin elsewhere. */
+typedef struct noc {
+    uint32_t own_tile, reads, writes, atomics;
+} noc;
+
+static inline volatile uint32_t *noc_register(uint32_t offset) {
+    return word_at(NOC_REGISTERS + offset);
+}
+
+static inline void noc_begin(noc *n) {
+    n->own_tile = *noc_register(NOC_OWN_TILE) & 0xFFF;
+    n->reads = *noc_register(NOC_READS_DONE);
+    n->writes = *noc_register(NOC_WRITES_DONE);
+    n->atomics = *noc_register(NOC_ATOMICS_DONE);
+}
+
+typedef struct noc_place {
+    uint64_t address;
+    uint32_t tile;
+} noc_place;
+
+static inline void noc_request(uint32_t kind, noc_place target, noc_place back, uint32_t length) {
+    while (*noc_register(NOC_COMMAND) & 1)
+        ;
+    *noc_register(NOC_TARGET_LOW) = (uint32_t)target.address;
+    *noc_register(NOC_TARGET_HIGH) = (uint32_t)(target.address >> 32);
+    *noc_register(NOC_TARGET_TILE) = target.tile;
+    *noc_register(NOC_RETURN_LOW) = (uint32_t)back.address;
+    *noc_register(NOC_RETURN_HIGH) = (uint32_t)(back.address >> 32);
+    *noc_register(NOC_RETURN_TILE) = back.tile;
+    *noc_register(NOC_TAG) = 0;
+    *noc_register(NOC_CONTROL) = kind | NOC_ACKNOWLEDGED;
+    *noc_register(NOC_LENGTH) = length;
+    *noc_register(NOC_COMMAND) = 1;
+}
+
+/* `size` bytes, in as many requests as that takes. */
+static inline void noc_read(noc *n, noc_place from, uint32_t to, uint32_t size) {
+    for (uint32_t part; size > 0; size -= part, from.address += part, to += part, n->reads++) {
+        part = size < NOC_LARGEST ? size : NOC_LARGEST;
+        noc_request(NOC_READ, from, (noc_place){to, n->own_tile}, part);
+    }
+}
+
+static inline void noc_write(noc *n, uint32_t from, noc_place to, uint32_t size) {
+    for (uint32_t part; size > 0; size -= part, from += part, to.address += part, n->writes++) {
+        part = size < NOC_LARGEST ? size : NOC_LARGEST;
+        noc_request(NOC_WRITE, (noc_place){from, n->own_tile}, to, part);
+    }
+}
+
+/* The old value, which is not wanted, goes to `scratch`. */
+static inline void noc_increment(noc *n, noc_place counter, uint32_t scratch) {
+    while (*noc_register(NOC_COMMAND) & 1)
+        ;
+    *noc_register(NOC_DATA) = 1;
+    noc_request(NOC_ATOMIC, counter, (noc_place){scratch, n->own_tile}, NOC_INCREMENT((uint32_t)counter.address));
+    n->atomics++;
+}
+
+/* Returns when all data is where it goes. */
+static inline void noc_land(const noc *n) {
+    while (*noc_register(NOC_READS_DONE) != n->reads || *noc_register(NOC_WRITES_DONE) != n->writes ||
+           *noc_register(NOC_ATOMICS_DONE) != n->atomics)
+        ;
+    fence();
+}
+
+#endif
