@@ -284,7 +284,7 @@ static lns_status run_host(lns_blackhole_selftest *selftest, char *detail, size_
 #define LOOP 0x6fu
 
 #define ANSWER_ADDRESS 0x20000u
-#define NO_ANSWER 0xffffffffu
+#define NO_ANSWER 0x55555555u
 #define ANSWER_TRIES 10000
 #define ANSWER_STEPS 10
 

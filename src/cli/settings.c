@@ -44,8 +44,7 @@ lns_cli_option lns_cli_precision_option(int *target) {
 }
 
 lns_cli_option lns_cli_device_option(int64_t *target) {
-    return (lns_cli_option){
-        .kind = LNS_CLI_INTEGER, .name = "device-id", .target = target, .low = 0, .high = INT_MAX};
+    return (lns_cli_option){.kind = LNS_CLI_INTEGER, .name = "device-id", .target = target, .low = 0, .high = INT_MAX};
 }
 
 void lns_cli_model_options(lns_cli_model *model, lns_cli_option *rows) {
