@@ -8,6 +8,8 @@ static void configure(uint32_t word, uint32_t value) {
 
 /* Words that are the same for every convolution. */
 static void configure_once(void) {
+    configure(CFG_ALU_OVERRIDES, 0);
+    configure(CFG_CORE_DST_ACCESS, 0);
     configure(CFG_PACK_STRIDES_ZW, 0);
     configure(CFG_PACK_OUT_STRIDES_XY, 0);
     configure(CFG_PACK_OUT_STRIDES_ZW, 0);
