@@ -28,8 +28,11 @@ static int is_first(const lns_blackhole_layer *layer) {
     return layer->inputs == 1;
 }
 
+/* The weights of the first layer are sums of two numbers of bfloat16: it reads its one plane twice. */
+#define FIRST_STEPS 2
+
 static size_t taps(const lns_blackhole_layer *layer) {
-    return is_first(layer) ? 1 : (size_t)layer->kernel * (size_t)layer->kernel;
+    return is_first(layer) ? FIRST_STEPS : (size_t)layer->kernel * (size_t)layer->kernel;
 }
 
 static size_t planes(const lns_blackhole_layer *layer) {
@@ -65,21 +68,30 @@ static size_t place(const lns_blackhole_layer *layer, size_t output, size_t step
            output % LNS_BH_CHANNELS;
 }
 
+/* Two numbers of bfloat16 whose sum is near `value`: 16 bits of it. */
+static void split(float value, uint16_t *high, uint16_t *low) {
+    *high = lns_blackhole_bfloat16(value);
+    *low = lns_blackhole_bfloat16(value - widen(*high));
+}
+
+/* In the first layer the positions are channels of both steps. */
+static void pack_first_output(const lns_blackhole_layer *layer, size_t output, const float *weights, float bias,
+                              float scale, uint16_t *packed) {
+    const size_t positions = (size_t)layer->kernel * (size_t)layer->kernel;
+    for (size_t i = 0; i < positions; i++)
+        split(weights[i] * scale, &packed[place(layer, output, 0, i)], &packed[place(layer, output, 1, i)]);
+    split(bias, &packed[place(layer, output, 0, positions)], &packed[place(layer, output, 0, positions + 1)]);
+}
+
 static void pack_output(const lns_blackhole_layer *layer, size_t output, const float *weights, float bias, float scale,
                         uint16_t *packed) {
     const size_t inputs = (size_t)layer->inputs, positions = (size_t)layer->kernel * (size_t)layer->kernel;
+    const size_t last = steps(layer) - 1;
     for (size_t input = 0; input < inputs; input++)
-        for (size_t position = 0; position < positions; position++) {
-            /* In the first layer the positions are channels of one step. */
-            const size_t step = is_first(layer) ? 0 : position * planes(layer) + input / LNS_BH_CHANNELS;
-            const size_t channel = is_first(layer) ? position : input % LNS_BH_CHANNELS;
-            packed[place(layer, output, step, channel)] =
+        for (size_t position = 0; position < positions; position++)
+            packed[place(layer, output, position * planes(layer) + input / LNS_BH_CHANNELS, input % LNS_BH_CHANNELS)] =
                 lns_blackhole_bfloat16(weights[input * positions + position] * scale);
-        }
-    const uint16_t high = lns_blackhole_bfloat16(bias);
-    const size_t step = steps(layer) - 1, channel = is_first(layer) ? positions : 0;
-    packed[place(layer, output, step, channel)] = high;
-    packed[place(layer, output, step, channel + 1)] = lns_blackhole_bfloat16(bias - widen(high));
+    split(bias, &packed[place(layer, output, last, 0)], &packed[place(layer, output, last, 1)]);
 }
 
 void lns_blackhole_pack_weights(const lns_blackhole_layer *layer, const float *weights, const float *bias, float scale,
@@ -87,7 +99,8 @@ void lns_blackhole_pack_weights(const lns_blackhole_layer *layer, const float *w
     const size_t size = (size_t)layer->inputs * (size_t)layer->kernel * (size_t)layer->kernel;
     memset(packed, 0, lns_blackhole_weight_count(layer) * sizeof *packed);
     for (size_t output = 0; output < (size_t)layer->outputs; output++)
-        pack_output(layer, output, weights + output * size, bias[output], scale, packed);
+        (is_first(layer) ? pack_first_output : pack_output)(layer, output, weights + output * size, bias[output], scale,
+                                                            packed);
 }
 
 /* ---- Jobs --------------------------------------------------------------------------------------- */
@@ -200,7 +213,7 @@ lns_status lns_blackhole_describe_layer(const lns_blackhole_layer *layer, uint32
         .jobs = jobs,
         .job_count = (uint32_t)lns_blackhole_job_count(layer),
     };
-    for (uint32_t tap = 0; tap < convolution->taps; tap++)
+    for (uint32_t tap = 0; tap < convolution->taps && !is_first(layer); tap++)
         convolution->tap[tap] = tap / 3 * layer->in.width + tap % 3;
     make_jobs(layer, job_list);
     return LNS_OK;

@@ -67,8 +67,8 @@ _Static_assert(DESCRIPTOR_AT + DESCRIPTOR_BYTES <= FULL_AT + FULL_BYTES, "result
 _Static_assert(LIST_AT + LNS_BH_LISTS * LNS_BLACKHOLE_LIST_BYTES <= IMAGE_AT + IMAGE_BYTES,
                "scores and keypoints overlap other planes");
 _Static_assert(LIST_AT % 64 == 0 && LNS_BLACKHOLE_LIST_BYTES % 64 == 0, "copies are aligned to 64 bytes");
-/* 1a..2b: one group of 64 outputs; 3a: two; 3b: two, of 128 inputs. */
-enum { RESIDENT_BYTES = STEP_BYTES * (1 + 3 * 37 + 2 * 37 + 2 * 73) };
+/* Steps of 1a; of 1b..2b, of 64 inputs; of 3a, in two groups of outputs; and of 3b, of 128 inputs. */
+enum { RESIDENT_BYTES = STEP_BYTES * (2 + 3 * 37 + 2 * 37 + 2 * 73) };
 _Static_assert(RESIDENT_AT + RESIDENT_BYTES <= LNS_BH_L1_SIZE, "the weights that stay in L1 do not fit");
 _Static_assert(IMAGE_AT % 64 == 0 && FULL_AT % 64 == 0 && RESIDENT_AT % 64 == 0, "copies are aligned to 64 bytes");
 
@@ -253,7 +253,7 @@ lns_blackhole_host_layout lns_blackhole_host_layout_of(lns_blackhole_grid grid) 
 
 /* ---- Building a program --------------------------------------------------------------------------- */
 
-#define STEPS 128 /* places for steps at the begin of the program */
+#define STEPS 192 /* places for steps at the begin of the program */
 
 typedef struct builder {
     lns_blackhole_grid grid;
@@ -300,7 +300,8 @@ static void add_fills(builder *b, const lns_bh_fill *items, uint32_t count) {
         add_step(b, LNS_BH_FILL, put(b, &list, sizeof list));
 }
 
-static void add_convolution(builder *b, const lns_blackhole_layer *layer, uint32_t weights) {
+/* `kind`: LNS_BH_CONVOLUTION, or LNS_BH_BEGIN where a JOIN follows. */
+static void add_convolution(builder *b, uint32_t kind, const lns_blackhole_layer *layer, uint32_t weights) {
     lns_bh_job jobs[LNS_BH_JOB_PIXELS];
     lns_bh_convolution convolution;
     if (lns_blackhole_job_count(layer) > sizeof jobs / sizeof *jobs) {
@@ -315,7 +316,15 @@ static void add_convolution(builder *b, const lns_blackhole_layer *layer, uint32
         return;
     }
     put(b, jobs, bytes);
-    add_step(b, LNS_BH_CONVOLUTION, put(b, &convolution, sizeof convolution));
+    add_step(b, kind, put(b, &convolution, sizeof convolution));
+}
+
+/* Counters: one for each exchange, and from the end those of the two halves of the place for streamed weights, which
+ * only the tile that streams has, and that of the units that have come. */
+enum { READY_COUNTER = LNS_BH_COUNTER_COUNT - 1, FREE_COUNTER = LNS_BH_COUNTER_COUNT - 3 };
+
+static uint32_t counter_at(int index) {
+    return (uint32_t)(LNS_BH_COUNTERS + (size_t)index * sizeof(lns_bh_counter));
 }
 
 /* ---- Neighbours ----------------------------------------------------------------------------------- */
@@ -361,7 +370,7 @@ static lns_bh_copy ring_part(const builder *b, const ring *r, int down, int acro
 
 /* Tells the neighbours that the block's own pixels are computed, waits until theirs are, and fetches the ring. */
 static void exchange(builder *b, const ring *r) {
-    const uint32_t counter = (uint32_t)(LNS_BH_COUNTERS + (size_t)b->exchanges++ * sizeof(lns_bh_counter));
+    const uint32_t counter = counter_at(b->exchanges++);
     lns_bh_signal signal = {.counter = counter};
     lns_bh_copy items[LNS_BH_SIGNALS];
     for (int down = -1; down <= 1; down++)
@@ -449,6 +458,22 @@ static void clear_outside(builder *b) {
     add_fills(b, fills, count);
 }
 
+/* ---- Streamed weights ----------------------------------------------------------------------------- */
+
+static int streams(const builder *b) {
+    return b->down == 0 && b->across == 0;
+}
+
+static uint32_t noc_tile(lns_blackhole_tile tile) {
+    return LNS_BH_NOC_TILE(tile.x, tile.y);
+}
+
+/* Says that half `half` of the place is free. */
+static void free_half(builder *b, int half) {
+    const lns_bh_signal signal = {counter_at(FREE_COUNTER + half), 1, {noc_tile(lns_blackhole_block_tile(0, 0))}};
+    add_step(b, LNS_BH_SIGNAL, put(b, &signal, sizeof signal));
+}
+
 /* Layer and unit of the n-th unit of streamed weights; returns 0 after the last. */
 static int streamed_unit(int n, int *index, int *unit) {
     for (*index = LNS_CONV4A; *index < LNS_CONV_COUNT; ++*index) {
@@ -461,36 +486,65 @@ static int streamed_unit(int n, int *index, int *unit) {
     return 0;
 }
 
-/* Begins to fetch the next unit of streamed weights into its half of the place for them. */
-static void fetch_weights(builder *b) {
+static int streamed_units(void) {
+    int units = 0, index, unit;
+    while (streamed_unit(units, &index, &unit))
+        units++;
+    return units;
+}
+
+/* In the tile that does this: the next unit for all. */
+static void stream_unit(builder *b) {
     int index, unit;
-    if (!streamed_unit(b->streamed, &index, &unit))
+    if (!streams(b) || !streamed_unit(b->streamed, &index, &unit))
         return;
     const lns_blackhole_layer layer = unit_of(index, unit);
-    const lns_bh_copy item = {
-        .local = STREAM_AT + (uint32_t)(b->streamed % 2) * STREAM_BYTES,
-        .remote_low = weights_before(index, unit),
-        .remote_tile = LNS_BH_NOC_TILE(LNS_BLACKHOLE_DRAM_X, LNS_BLACKHOLE_DRAM_Y),
+    const lns_blackhole_tiles tiles = lns_blackhole_grid_tiles(b->grid);
+    const lns_bh_stream stream = {
+        .dram = weights_before(index, unit),
+        .dram_tile = LNS_BH_NOC_TILE(LNS_BLACKHOLE_DRAM_X, LNS_BLACKHOLE_DRAM_Y),
+        .at = STREAM_AT + (uint32_t)(b->streamed % 2) * STREAM_BYTES,
         .size = weight_bytes(&layer),
-        .rows = 1,
-        .planes = 1,
+        .rectangle = LNS_BH_NOC_RECTANGLE(noc_tile(tiles.first), noc_tile(tiles.last)),
+        .tiles = (uint32_t)(b->grid.down * b->grid.across),
+        .free = counter_at(FREE_COUNTER + b->streamed % 2),
+        .ready = counter_at(READY_COUNTER),
     };
-    add_copies(b, LNS_BH_FETCH, &item, 1, 0);
+    add_step(b, LNS_BH_STREAM, put(b, &stream, sizeof stream));
     b->streamed++;
 }
 
+/* ---- The layers' steps ---------------------------------------------------------------------------- */
+
 static void add_resident(builder *b, int index) {
     const lns_blackhole_layer layer = unit_of(index, 0);
-    add_convolution(b, &layer, RESIDENT_AT + weights_before(index, 0));
+    add_convolution(b, LNS_BH_CONVOLUTION, &layer, RESIDENT_AT + weights_before(index, 0));
 }
 
-/* Each unit's weights have been asked for two units before. */
+/* The same for the first layer after which the place for streamed weights is free: meanwhile they begin to come. */
+static void add_resident_and_stream(builder *b, int index) {
+    const lns_blackhole_layer layer = unit_of(index, 0);
+    free_half(b, 0);
+    free_half(b, 1);
+    add_convolution(b, LNS_BH_BEGIN, &layer, RESIDENT_AT + weights_before(index, 0));
+    stream_unit(b);
+    stream_unit(b);
+    add_step(b, LNS_BH_JOIN, 0);
+}
+
+/* While a unit is computed, the next but one comes into the other half, which the one before has left. */
 static void add_streamed(builder *b, int index) {
+    const lns_bh_wait wait = {counter_at(READY_COUNTER), 1};
     for (int unit = 0; unit < unit_count(index); unit++) {
         const lns_blackhole_layer layer = unit_of(index, unit);
-        add_step(b, LNS_BH_LAND, 0);
-        add_convolution(b, &layer, STREAM_AT + (uint32_t)(b->used++ % 2) * STREAM_BYTES);
-        fetch_weights(b);
+        const int half = b->used++ % 2;
+        add_step(b, LNS_BH_WAIT, put(b, &wait, sizeof wait));
+        add_convolution(b, LNS_BH_BEGIN, &layer, STREAM_AT + (uint32_t)half * STREAM_BYTES);
+        if (b->used > 1)
+            stream_unit(b);
+        add_step(b, LNS_BH_JOIN, 0);
+        if (b->used + 1 < streamed_units())
+            free_half(b, half);
     }
 }
 
@@ -563,9 +617,7 @@ static void add_network(builder *b) {
     clear_outside(b);
     add_resident(b, LNS_CONV1B);
     exchange_planes(b, HALF, 4);
-    fetch_weights(b); /* their place is free from here on */
-    fetch_weights(b);
-    add_resident(b, LNS_CONV2A);
+    add_resident_and_stream(b, LNS_CONV2A);
     exchange_planes(b, HALF2, 4);
     add_resident(b, LNS_CONV2B);
     exchange_planes(b, QUARTER, 4);

@@ -175,6 +175,20 @@ typedef struct lns_bh_wait {
     uint32_t amount;
 } lns_bh_wait;
 
+/* Weights for all tiles of a rectangle, by the one tile that has this step: it waits until the place is free in all of
+ * them, fetches the data from DRAM to the same place of its own, and multicasts it as it comes. */
+typedef struct lns_bh_stream {
+    uint32_t dram, dram_tile; /* where the data comes from */
+    uint32_t at, size;        /* where it goes, in every tile; multiples of 64 */
+    uint32_t rectangle;       /* LNS_BH_NOC_RECTANGLE */
+    uint32_t tiles;           /* in it, with this one */
+    uint32_t free;            /* counter of this tile: every tile signals it once for each time the place is free */
+    uint32_t ready;           /* counter of every tile: is set to how often data has come */
+} lns_bh_stream;
+
+/* The corners of a rectangle for a multicast: the last one in the low half. */
+#define LNS_BH_NOC_RECTANGLE(first, last) ((first) << 12 | (last))
+
 /* ---- Program -------------------------------------------------------------------------------------- */
 
 enum {
@@ -189,7 +203,10 @@ enum {
     LNS_BH_SIGNAL = 8,      /* lns_bh_signal: adds 1 to the counter of each of the tiles */
     LNS_BH_WAIT = 9,        /* lns_bh_wait: until `amount` more have been signalled */
     LNS_BH_KEYPOINTS = 10,  /* lns_bh_suppression */
-    LNS_BH_SEND_LISTS = 11  /* lns_bh_suppression: begins to send as much of the lists as there is */
+    LNS_BH_SEND_LISTS = 11, /* lns_bh_suppression: begins to send as much of the lists as there is */
+    LNS_BH_BEGIN = 12,      /* lns_bh_convolution: begins it; steps up to the next JOIN run meanwhile */
+    LNS_BH_JOIN = 13,       /* waits until it is done */
+    LNS_BH_STREAM = 14      /* lns_bh_stream */
 };
 
 typedef struct lns_bh_step {

@@ -155,7 +155,8 @@ static double sum_at(const layer_case *c, int output, int x, int y) {
     double sum = c->bias[output];
     for (int input = 0; input < s->inputs; input++)
         for (int position = 0; position < positions; position++) {
-            const double weight = widen(lns_blackhole_bfloat16(weights[input * positions + position]));
+            const float raw = weights[input * positions + position]; /* the first layer keeps 16 bits of it */
+            const double weight = s->inputs == 1 ? raw : widen(lns_blackhole_bfloat16(raw));
             const int dx = position % s->kernel - s->kernel / 2, dy = position / s->kernel - s->kernel / 2;
             sum += weight * (s->inputs == 1 ? input_at(c, position, x, y) : input_at(c, input, x + dx, y + dy));
         }

@@ -383,6 +383,75 @@ static void the_exchange_needs_the_wait(void **state) {
     assert_true(exchanged((lns_blackhole_tile){7, 4}, 0xA004));
 }
 
+/* ---- Multicast ------------------------------------------------------------------------------------ */
+
+enum { STREAMED = 2 * 16384 + 1024, STREAM_AT = 0x60000, STREAM_DRAM = 0x100040, READY = 2, FREE = 3 };
+
+static uint32_t counter_at(int index) {
+    return (uint32_t)(LNS_BH_COUNTERS + (size_t)index * sizeof(lns_bh_counter));
+}
+
+/* The first tile streams two pieces into one place; all say when it is free and wait until each has come. The second
+ * piece comes only after all have copied the first one away. */
+static void make_stream(builder *b, lns_blackhole_tile tile) {
+    const uint32_t first = LNS_BH_NOC_TILE(tiles.first.x, tiles.first.y);
+    const uint32_t last = LNS_BH_NOC_TILE(tiles.last.x, tiles.last.y);
+    const lns_bh_signal signal = {counter_at(FREE), 1, {first}};
+    const lns_bh_wait wait = {counter_at(READY), 1};
+    const uint32_t signal_at = put(b, &signal, sizeof signal), wait_at = put(b, &wait, sizeof wait);
+    for (uint32_t piece = 0; piece < 2; piece++) {
+        const lns_bh_stream stream = {STREAM_DRAM + piece * STREAMED,
+                                      LNS_BH_NOC_TILE(17, 12),
+                                      STREAM_AT,
+                                      STREAMED,
+                                      LNS_BH_NOC_RECTANGLE(first, last),
+                                      4,
+                                      counter_at(FREE),
+                                      counter_at(READY)};
+        const lns_bh_copy away = {.local = STREAM_AT,
+                                  .remote_low = 0x80000 + piece * 0x10000,
+                                  .remote_tile = LNS_BH_NOC_TILE(tile.x, tile.y),
+                                  .size = STREAMED,
+                                  .rows = 1,
+                                  .planes = 1};
+        add_step(b, LNS_BH_SIGNAL, signal_at);
+        if (tile.x == tiles.first.x && tile.y == tiles.first.y)
+            add_step(b, LNS_BH_STREAM, put(b, &stream, sizeof stream));
+        add_step(b, LNS_BH_WAIT, wait_at);
+        add_copy(b, LNS_BH_SEND, &away);
+        add_step(b, LNS_BH_LAND, 0);
+    }
+}
+
+static void one_tile_streams_to_all(void **state) {
+    (void)state;
+    need_card();
+    const lns_blackhole_tile dram = {17, 12}, outside = {6, 4};
+    static const lns_bh_counter zeros[2];
+    static uint8_t data[2 * STREAMED], got[STREAMED];
+    fill_random(data, sizeof data);
+    write_tile(dram, STREAM_DRAM, data, sizeof data);
+    write_tile(outside, STREAM_AT, data + 4, STREAMED);
+    lns_blackhole_tile tile = tiles.first;
+    do {
+        builder b = {0};
+        make_stream(&b, tile);
+        load(&b, tile);
+        write_tile(tile, counter_at(READY), zeros, sizeof zeros);
+    } while (lns_blackhole_next_tile(tiles, &tile));
+    run_all();
+    tile = tiles.first;
+    do
+        for (uint32_t piece = 0; piece < 2; piece++) {
+            read_tile(tile, 0x80000 + piece * 0x10000, got, STREAMED);
+            assert_memory_equal(got, data + piece * STREAMED, STREAMED);
+            assert_memory_not_equal(got, data + (1 - piece) * STREAMED, STREAMED);
+        }
+    while (lns_blackhole_next_tile(tiles, &tile));
+    read_tile(outside, STREAM_AT, got, STREAMED);
+    assert_memory_equal(got, data + 4, STREAMED);
+}
+
 /* ---- With DRAM and the host ---------------------------------------------------------------------- */
 
 static void copies_large_data(void **state) {
@@ -459,7 +528,8 @@ int main(void) {
         cmocka_unit_test(spreads_an_image),          cmocka_unit_test(makes_scores),
         cmocka_unit_test(finds_keypoints),           cmocka_unit_test(finds_none_without_radius),
         cmocka_unit_test(tiles_wait_for_each_other), cmocka_unit_test(the_exchange_needs_the_wait),
-        cmocka_unit_test(copies_large_data),         cmocka_unit_test(names_unknown_steps),
+        cmocka_unit_test(one_tile_streams_to_all),   cmocka_unit_test(copies_large_data),
+        cmocka_unit_test(names_unknown_steps),
     };
     const int failed = cmocka_run_group_tests(tests, start_card, NULL);
     test_card_close();

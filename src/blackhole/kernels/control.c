@@ -8,6 +8,8 @@ static void configure(uint32_t word, uint32_t value) {
 
 /* Words that are the same for every convolution. */
 static void configure_once(void) {
+    configure(CFG_ALU_OVERRIDES, 0);
+    configure(CFG_CORE_DST_ACCESS, 0);
     configure(CFG_PACK_STRIDES_ZW, 0);
     configure(CFG_PACK_OUT_STRIDES_XY, 0);
     configure(CFG_PACK_OUT_STRIDES_ZW, 0);
@@ -61,14 +63,18 @@ static void wait_for_threads(uint32_t value) {
             ;
 }
 
-/* Has the threads do something, and waits until they have. */
-static void share(uint32_t kind, uint32_t at) {
+/* Has the threads begin something. */
+static void begin(uint32_t kind, uint32_t at) {
     const uint32_t start = control()->start + 1;
     control()->kind = kind;
     control()->at = at;
     fence();
     control()->start = start;
-    wait_for_threads(start);
+}
+
+/* Waits until they have done it. */
+static void join(void) {
+    wait_for_threads(control()->start);
 }
 
 /* ---- Steps of this core --------------------------------------------------------------------------- */
@@ -128,12 +134,42 @@ static void signal(noc *n, const volatile lns_bh_signal *s) {
         noc_increment(n, (noc_place){counter, s->tiles[i]}, LNS_BH_SCRATCH);
 }
 
-static void wait_for_signals(const volatile lns_bh_wait *w) {
-    volatile lns_bh_counter *counter = (volatile lns_bh_counter *)w->counter;
-    const uint32_t wanted = counter->used + w->amount;
+static void wait_for_count(uint32_t at, uint32_t amount) {
+    volatile lns_bh_counter *counter = (volatile lns_bh_counter *)at;
+    const uint32_t wanted = counter->used + amount;
     while ((int32_t)(load_fresh(&counter->count) - wanted) < 0)
         ;
     counter->used = wanted;
+}
+
+/* Tells all tiles, this one too, that one more piece has come. Earlier multicasts have been acknowledged. */
+static void announce(noc *n, const volatile lns_bh_stream *s) {
+    volatile lns_bh_counter *ready = (volatile lns_bh_counter *)s->ready;
+    const uint32_t others = s->tiles - 1;
+    ready->count = load_fresh(&ready->count) + 1;
+    fence();
+    if (others > 0)
+        noc_multicast(n, s->ready, s->rectangle, others, sizeof ready->count);
+}
+
+/* Two pieces are on their way from DRAM, with a tag for each, while the one before goes to the other tiles. */
+static void stream(noc *n, const volatile lns_bh_stream *s) {
+    const uint32_t at = s->at, size = s->size, others = s->tiles - 1, pieces = (size + NOC_LARGEST - 1) / NOC_LARGEST;
+    wait_for_count(s->free, s->tiles);
+    for (uint32_t piece = 0; piece <= pieces; piece++) {
+        const uint32_t offset = piece * NOC_LARGEST, before = offset - NOC_LARGEST, rest = size - offset;
+        if (piece < pieces)
+            noc_read_tagged(n, (noc_place){s->dram + offset, s->dram_tile}, at + offset,
+                            rest < NOC_LARGEST ? rest : NOC_LARGEST, 1 + piece % 2);
+        if (piece == 0)
+            continue;
+        noc_wait_for_tag(1 + (piece - 1) % 2);
+        if (others > 0)
+            noc_multicast(n, at + before, s->rectangle, others,
+                          size - before < NOC_LARGEST ? size - before : NOC_LARGEST);
+    }
+    noc_land(n);
+    announce(n, s);
 }
 
 /* Returns 1 + the index of a step of unknown kind, or 0. */
@@ -147,12 +183,21 @@ static uint32_t run_program(noc *n, uint32_t address) {
             return 0;
         case LNS_BH_CONVOLUTION:
             configure_convolution((const volatile lns_bh_convolution *)at);
-            share(kind, at);
+            begin(kind, at);
+            join();
+            break;
+        case LNS_BH_BEGIN:
+            configure_convolution((const volatile lns_bh_convolution *)at);
+            begin(LNS_BH_CONVOLUTION, at);
+            break;
+        case LNS_BH_JOIN:
+            join();
             break;
         case LNS_BH_IMAGE:
         case LNS_BH_SCORES:
         case LNS_BH_KEYPOINTS:
-            share(kind, at);
+            begin(kind, at);
+            join();
             break;
         case LNS_BH_FETCH:
         case LNS_BH_SEND:
@@ -168,7 +213,10 @@ static uint32_t run_program(noc *n, uint32_t address) {
             signal(n, (const volatile lns_bh_signal *)at);
             break;
         case LNS_BH_WAIT:
-            wait_for_signals((const volatile lns_bh_wait *)at);
+            wait_for_count(((const volatile lns_bh_wait *)at)->counter, ((const volatile lns_bh_wait *)at)->amount);
+            break;
+        case LNS_BH_STREAM:
+            stream(n, (const volatile lns_bh_stream *)at);
             break;
         case LNS_BH_SEND_LISTS:
             send_lists(n, (const volatile lns_bh_suppression *)at);

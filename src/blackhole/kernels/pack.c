@@ -176,6 +176,8 @@ int main(void) {
     ISSUE(CLEARADCZW(FOR_PACK, ADC_ALL));
     ISSUE(SETADCXX(FOR_PACK, 0, LNS_BH_CHANNELS - 1));
     ISSUE(SETRWC_CLEAR(0));
+    ISSUE(SFPENABLE_ALL);
+    ISSUE(SFPPLAIN_LANES);
     record_rounding();
     record_pooling();
     wait_for_thread();

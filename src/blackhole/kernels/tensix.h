@@ -33,12 +33,14 @@
 
 /* ---- Configuration words: index, and fields as shifts ----------------------------------------------- */
 
-#define CFG_ALU_FORMATS 1 /* ALU_ROUNDING_MODE, ALU_FORMAT_SPEC_REG2, ALU_ACC_CTRL */
+#define CFG_ALU_OVERRIDES 0 /* ALU_FORMAT_SPEC_REG: 0, formats are those of the units */
+#define CFG_ALU_FORMATS 1   /* ALU_ROUNDING_MODE, ALU_FORMAT_SPEC_REG2, ALU_ACC_CTRL */
 #define ALU_DST_FORMAT_SHIFT 25
 #define ALU_DST_FLOAT32 (1u << 29)  /* ALU_ACC_CTRL_Fp32_enabled: the matrix unit adds in float32 */
 #define ALU_SFPU_FLOAT32 (1u << 30) /* ALU_ACC_CTRL_SFPU_Fp32_enabled */
 #define CFG_RELU 2                  /* ALU_ACC_CTRL_Zero_Flag, STACC_RELU */
 #define RELU_AT_ZERO (1u << 2)      /* STACC_RELU_ApplyRelu: negative values become 0 */
+#define CFG_CORE_DST_ACCESS 3       /* RISC_DEST_ACCESS_CTRL, and the scrubber of memory errors */
 #define CFG_PACK_STRIDES_XY 12      /* PCK0_ADDR_CTRL_XY_REG_0: bytes, Y in the high half */
 #define CFG_PACK_STRIDES_ZW 13      /* PCK0_ADDR_CTRL_ZW_REG_0 */
 #define CFG_PACK_OUT_STRIDES_XY 14  /* PCK0_ADDR_CTRL_XY_REG_1 */
@@ -185,6 +187,8 @@
 #define SFPLOADI_LOW(lreg, value) (OP(0x71) | (uint32_t)(lreg) << 20 | 2u << 16 | (value)) /* 16 bits, zeros above */
 #define SFPIADD(to, with) (OP(0x79) | (uint32_t)(with) << 8 | (uint32_t)(to) << 4 | 4u)    /* flags stay as they are */
 #define SFPMOV(to, from) (OP(0x7C) | (uint32_t)(from) << 8 | (uint32_t)(to) << 4)
+#define SFPENABLE_ALL (OP(0x8A) | 3u << 12 | 10u) /* SFPENCC: all lanes, whatever was before */
+#define SFPPLAIN_LANES (OP(0x91) | 15u << 4 | 1u) /* SFPCONFIG: LaneConfig 0, no exchanges and no indices */
 #define SFPMINMAX(minimum, maximum) (OP(0x92) | (uint32_t)(maximum) << 8 | (uint32_t)(minimum) << 4 | 1u)
 #define SFPTRANSP OP(0x8C) /* rows of L0..L3 become columns over them, and of L4..L7 */
 
