@@ -3,23 +3,9 @@
 #include <lensing/blackhole.h>
 
 #include "base/error.h"
-#include "blackhole/device.h"
-
-const lns_kmd_system lns_kmd_linux;
 
 static lns_status refuse(void) {
     return lns_fail(LNS_ERROR_UNSUPPORTED, "Blackhole cards can be used on Linux only");
-}
-
-lns_status lns_blackhole_open(const lns_kmd_system *system, int device_id, lns_blackhole_transport **transport) {
-    (void)system;
-    (void)device_id;
-    *transport = NULL;
-    return refuse();
-}
-
-void lns_blackhole_close(lns_blackhole_transport **transport) {
-    *transport = NULL;
 }
 
 lns_status lns_blackhole_list(lns_blackhole_card *cards, size_t struct_size, size_t room, size_t *count) {

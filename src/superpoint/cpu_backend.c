@@ -141,6 +141,8 @@ lns_status lns_cpu_backend_open(const lns_superpoint_weights *weights, const lns
         return lns_fail_memory(sizeof *cpu);
     pthread_mutex_init(&cpu->lock, NULL);
     cpu->base.operations = &operations;
+    cpu->base.device = "cpu";
+    cpu->base.precision = options->precision == LNS_PRECISION_BF16 ? "bf16" : "fp32";
     cpu->base.threads = options->threads > 0 ? options->threads : lns_cpu_count();
     if (cpu->base.threads > LNS_THREADS_LIMIT)
         cpu->base.threads = LNS_THREADS_LIMIT;

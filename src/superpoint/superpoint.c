@@ -17,7 +17,6 @@ struct lns_superpoint {
     lns_backend *backend;
     lns_weights_location *location;
     char *license;
-    lns_precision precision;
     int border;
 };
 
@@ -111,7 +110,6 @@ lns_status lns_superpoint_open(const lns_superpoint_options *given, lns_superpoi
     lns_superpoint *model = lns_calloc(1, sizeof *model);
     if (model == NULL)
         return lns_fail_memory(sizeof *model);
-    model->precision = options.precision;
     status = lns_weights_locate(options.weights, &model->location);
     if (status == LNS_OK)
         status = open_backend(model, &options);
@@ -144,7 +142,7 @@ lns_status lns_superpoint_describe(const lns_superpoint *model, lns_superpoint_i
     const lns_superpoint_info facts = {
         .backend = model->backend->operations->name,
         .cpu_path = model->backend->cpu_path,
-        .precision = model->precision == LNS_PRECISION_BF16 ? "bf16" : "fp32",
+        .precision = model->backend->precision,
         .threads = model->backend->threads,
         .file = model->location->safetensors,
         .repository = model->location->repository,
@@ -152,6 +150,7 @@ lns_status lns_superpoint_describe(const lns_superpoint *model, lns_superpoint_i
         .local_dir = model->location->local_dir,
         .license = model->license,
         .border_removal_distance = model->border,
+        .device = model->backend->device,
     };
     memcpy(info, &facts, struct_size);
     return LNS_OK;
@@ -177,6 +176,7 @@ static lns_status build_features(const lns_superpoint *model, const lns_plane *p
     f->border_removal_distance = model->border;
     f->timing_ms.forward = found->forward_ms;
     f->timing_ms.postprocess = found->postprocess_ms;
+    f->device_nms = found->device_nms;
     for (size_t i = 0; i < count; i++) {
         const uint32_t x = found->selection.pixels[i] % LNS_NETWORK_WIDTH;
         const uint32_t y = found->selection.pixels[i] / LNS_NETWORK_WIDTH;
@@ -203,8 +203,8 @@ static lns_status detect_plane(lns_superpoint *model, const lns_plane *plane, co
     const lns_selection_rules rules = {options->max_keypoints, (float)options->keypoint_threshold, options->nms_radius,
                                        model->border};
     lns_backend_result found;
-    status = model->backend->operations->detect(model->backend, frame->data, &rules, options->return_descriptors,
-                                                &found);
+    status =
+        model->backend->operations->detect(model->backend, frame->data, &rules, options->return_descriptors, &found);
     lns_plane_close(&frame);
     if (status != LNS_OK)
         return status;
@@ -280,8 +280,7 @@ lns_status lns_superpoint_detect_pixels(lns_superpoint *model, const void *pixel
 
 lns_status lns_superpoint_forward(lns_superpoint *model, const uint8_t *frame, float *scores, float *descriptors) {
     if (model == NULL || frame == NULL || scores == NULL)
-        return lns_fail(LNS_ERROR_INVALID_ARGUMENT,
-                        "lns_superpoint_forward: model, frame and scores must not be NULL");
+        return lns_fail(LNS_ERROR_INVALID_ARGUMENT, "lns_superpoint_forward: model, frame and scores must not be NULL");
     return model->backend->operations->forward(model->backend, frame, scores, descriptors);
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Loaded into a program with LD_PRELOAD, puts the cards of fake_driver.c under /dev/tenstorrent: so the system calls of the
- * program are tested too. LENSING_FAKE_CARDS says what is there, in words: "good", or what is wrong: "none", "wormhole",
- * "old", "busy", "narrow", "gone", and "two" for a second card. LENSING_FAKE_FOLDER is a folder with files named as the
- * cards are numbered. */
+/* Loaded into a program with LD_PRELOAD, puts the cards of fake_driver.c under /dev/tenstorrent: so the system calls of
+ * the program are tested too. LENSING_FAKE_CARDS says what is there, in words: "good", or what is wrong: "none",
+ * "wormhole", "old", "busy", "narrow", "gone", and "two" for a second card. LENSING_FAKE_FOLDER is a folder with files
+ * named as the cards are numbered. */
 #undef _FILE_OFFSET_BITS /* it makes open() and mmap() other names of open64() and mmap64() */
 #define _GNU_SOURCE
 #include <dirent.h>
