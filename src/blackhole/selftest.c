@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "blackhole/device.h"
+#include "blackhole/grid.h"
 
 lns_status lns_selftest_open_on(const lns_kmd_system *system, int device_id, int with_reset,
                                 lns_blackhole_selftest **result) {
@@ -25,6 +26,7 @@ lns_status lns_selftest_open_on(const lns_kmd_system *system, int device_id, int
     selftest->system = system;
     selftest->device_id = number;
     selftest->with_reset = with_reset;
+    selftest->l1_size = LNS_TILE_L1_SIZE;
     selftest->memory = lns_alloc(LNS_SELFTEST_PIECE);
     selftest->expected = lns_alloc(LNS_SELFTEST_PIECE);
     if (selftest->memory == NULL || selftest->expected == NULL) {

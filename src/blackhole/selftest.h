@@ -14,6 +14,7 @@ struct lns_blackhole_selftest {
     int with_reset;
     size_t next;                        /* place in the list of steps */
     lns_blackhole_transport *transport; /* NULL before the card is open, or when it could not be opened */
+    size_t l1_size;                     /* bytes of each tile that are tested: all; tests take less */
     uint32_t *memory, *expected;        /* LNS_SELFTEST_PIECE bytes each */
 };
 

@@ -9,11 +9,11 @@
 #include "base/error.h"
 #include "blackhole/cards.h"
 #include "blackhole/device.h"
+#include "blackhole/grid.h"
 #include "blackhole/kmd_card.h"
 #include "blackhole/selftest.h"
 #include "blackhole/sim.h"
 #include "blackhole/telemetry.h"
-#include "blackhole/grid.h"
 
 #define FIRMWARE_WAIT_MS 10000
 #define FIRMWARE_STEP_MS 100
@@ -161,15 +161,15 @@ static lns_status run_memory(lns_blackhole_selftest *selftest, char *detail, siz
     lns_status status = LNS_OK;
     int count = 0;
     while (status == LNS_OK && next_tile(selftest, &count, &tile))
-        status = write_pattern(selftest, tile, 0, LNS_TILE_L1_SIZE, 1);
+        status = write_pattern(selftest, tile, 0, selftest->l1_size, 1);
     count = 0;
     while (status == LNS_OK && next_tile(selftest, &count, &tile)) {
-        for (size_t place = 0; place < LNS_TILE_L1_SIZE && status == LNS_OK; place += SAMPLE_STEP)
+        for (size_t place = 0; place < selftest->l1_size && status == LNS_OK; place += SAMPLE_STEP)
             status = expect_pattern(selftest, tile, tile, place, SAMPLE, 1);
         if (status == LNS_OK)
-            status = expect_pattern(selftest, tile, tile, LNS_TILE_L1_SIZE - SAMPLE, SAMPLE, 1);
+            status = expect_pattern(selftest, tile, tile, selftest->l1_size - SAMPLE, SAMPLE, 1);
     }
-    snprintf(detail, size, "%d x %u KiB written, %zu of every %zu KiB read back", count, LNS_TILE_L1_SIZE >> 10,
+    snprintf(detail, size, "%d x %zu KiB written, %zu of every %zu KiB read back", count, selftest->l1_size >> 10,
              SAMPLE >> 10, SAMPLE_STEP >> 10);
     return status;
 }
