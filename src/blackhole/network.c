@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "blackhole/layer.h"
 
 /* For a card these are ages; a run on the simulator takes minutes. */
 #define START_TIMEOUT_MS 60e3
@@ -147,7 +148,7 @@ static void get_scores(const lns_blackhole_network *n, float *scores) {
 }
 
 /* One cell: its numbers from 16 planes, scaled to length 1. */
-static void get_descriptor(const float *block, size_t cell, float *descriptor) {
+static void get_descriptor(const uint16_t *block, size_t cell, float *descriptor) {
     double squares = 0;
     for (size_t channel = 0; channel < LNS_DESCRIPTOR_SIZE; channel++) {
         const size_t plane = channel / LNS_BH_CHANNELS;
@@ -169,7 +170,7 @@ static void get_descriptors(const lns_blackhole_network *n, float *descriptors) 
         for (size_t cell = 0; cell < LNS_BLACKHOLE_CELLS; cell++) {
             const size_t y = block / across * LNS_BLACKHOLE_CELLS_Y + cell / LNS_BLACKHOLE_CELLS_X;
             const size_t x = block % across * LNS_BLACKHOLE_CELLS_X + cell % LNS_BLACKHOLE_CELLS_X;
-            get_descriptor((const float *)(const void *)(data + block * LNS_BLACKHOLE_DESCRIPTOR_BYTES), cell,
+            get_descriptor((const uint16_t *)(const void *)(data + block * LNS_BLACKHOLE_DESCRIPTOR_BYTES), cell,
                            descriptors + (y * row + x) * LNS_DESCRIPTOR_SIZE);
         }
 }

@@ -28,13 +28,6 @@ static float random_unit(void) { /* in [-1, 1) */
     return (float)((double)(random_state >> 11) * 0x1p-52 - 1.0);
 }
 
-static float widen(uint16_t value) {
-    const uint32_t bits = (uint32_t)value << 16;
-    float wide;
-    memcpy(&wide, &bits, sizeof wide);
-    return wide;
-}
-
 /* What SrcB keeps of a number in the phases up to HiFi2: 7 bits, the first of them not stored. */
 static uint16_t seven_bits(uint16_t value) {
     return value & 0xFFFE;
@@ -145,7 +138,7 @@ static void free_case(layer_case *c) {
 static double input_at(const layer_case *c, int channel, int x, int y) {
     const size_t pixel = (c->layer.in.y + (size_t)y) * c->shape->in_width + c->layer.in.x + (size_t)x;
     const uint16_t value = c->input[((size_t)(channel / 16) * c->plane_pixels + pixel) * 16 + (size_t)(channel % 16)];
-    return widen(c->shape->phases < 3 ? seven_bits(value) : value);
+    return lns_blackhole_float32(c->shape->phases < 3 ? seven_bits(value) : value);
 }
 
 static double sum_at(const layer_case *c, int output, int x, int y) {
@@ -156,7 +149,7 @@ static double sum_at(const layer_case *c, int output, int x, int y) {
     for (int input = 0; input < s->inputs; input++)
         for (int position = 0; position < positions; position++) {
             const float raw = weights[input * positions + position]; /* the first layer keeps 16 bits of it */
-            const double weight = s->inputs == 1 ? raw : widen(lns_blackhole_bfloat16(raw));
+            const double weight = s->inputs == 1 ? raw : lns_blackhole_float32(lns_blackhole_bfloat16(raw));
             const int dx = position % s->kernel - s->kernel / 2, dy = position / s->kernel - s->kernel / 2;
             sum += weight * (s->inputs == 1 ? input_at(c, position, x, y) : input_at(c, input, x + dx, y + dy));
         }
@@ -203,7 +196,7 @@ static double output_at(const layer_case *c, const uint8_t *output, int channel,
     if (c->shape->flags & LNS_BH_FLOAT32)
         return ((const float *)output)[index];
     const uint16_t value = ((const uint16_t *)output)[index];
-    return widen(c->shape->flags & LNS_BH_ROUND ? seven_bits(value) : value);
+    return lns_blackhole_float32(c->shape->flags & LNS_BH_ROUND ? seven_bits(value) : value);
 }
 
 /* Root mean square of the difference, and of the largest one, as parts of the root mean square of the expected values.
