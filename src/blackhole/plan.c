@@ -76,9 +76,13 @@ static void add_convolution(builder *b, uint32_t kind, const lns_blackhole_layer
     add_step(b, kind, put(b, &convolution, sizeof convolution));
 }
 
-/* Counters: one for each exchange, and from the end those of the two halves of the place for streamed weights, which
- * only the tile that streams has, and that of the units that have come. */
-enum { READY_COUNTER = LNS_BH_COUNTER_COUNT - 1, FREE_COUNTER = LNS_BH_COUNTER_COUNT - 3 };
+/* Counters: one for each exchange; and from the end: units of streamed weights that have come, how often each half of
+ * the place for them is free, and tiles that are done. The last three are the first tile's. */
+enum {
+    READY_COUNTER = LNS_BH_COUNTER_COUNT - 1,
+    FREE_COUNTER = LNS_BH_COUNTER_COUNT - 3,
+    DONE_COUNTER = LNS_BH_COUNTER_COUNT - 4
+};
 
 static uint32_t counter_at(int index) {
     return (uint32_t)(LNS_BH_COUNTERS + (size_t)index * sizeof(lns_bh_counter));
@@ -223,7 +227,8 @@ static void clear_outside(builder *b, const ring *r) {
 
 /* ---- Streamed weights ----------------------------------------------------------------------------- */
 
-static int streams(const builder *b) {
+/* The tile that streams weights, and tells the host that all are done. */
+static int is_first_tile(const builder *b) {
     return b->down == 0 && b->across == 0;
 }
 
@@ -231,10 +236,14 @@ static uint32_t noc_tile(lns_blackhole_tile tile) {
     return LNS_BH_NOC_TILE(tile.x, tile.y);
 }
 
+static void signal_first_tile(builder *b, int counter) {
+    const lns_bh_signal signal = {counter_at(counter), 1, {noc_tile(lns_blackhole_block_tile(0, 0))}};
+    add_step(b, LNS_BH_SIGNAL, put(b, &signal, sizeof signal));
+}
+
 /* Says that half `half` of the place is free. */
 static void free_half(builder *b, int half) {
-    const lns_bh_signal signal = {counter_at(FREE_COUNTER + half), 1, {noc_tile(lns_blackhole_block_tile(0, 0))}};
-    add_step(b, LNS_BH_SIGNAL, put(b, &signal, sizeof signal));
+    signal_first_tile(b, FREE_COUNTER + half);
 }
 
 /* Layer and unit of the n-th unit of streamed weights; returns 0 after the last. */
@@ -259,7 +268,7 @@ static int streamed_units(void) {
 /* In the tile that does this: the next unit for all. */
 static void stream_unit(builder *b) {
     int index, unit;
-    if (!streams(b) || !streamed_unit(b->streamed, &index, &unit))
+    if (!is_first_tile(b) || !streamed_unit(b->streamed, &index, &unit))
         return;
     const lns_blackhole_layer layer = lns_plan_unit_of(index, unit);
     const lns_blackhole_tiles tiles = lns_blackhole_grid_tiles(b->grid);
@@ -375,6 +384,23 @@ static void send_descriptors(builder *b) {
     add_copies(b, LNS_BH_SEND, &item, 1, LNS_BH_WANT_DESCRIPTORS);
 }
 
+/* What was sent has been acknowledged before a tile says that it is done. The first tile sends the host the line of its
+ * control block that the host wrote, which begins with the number of the request. */
+static void report(builder *b) {
+    add_step(b, LNS_BH_LAND, 0);
+    signal_first_tile(b, DONE_COUNTER);
+    add_step(b, LNS_BH_LAND, 0);
+    if (!is_first_tile(b))
+        return;
+    const lns_bh_wait wait = {counter_at(DONE_COUNTER), (uint32_t)(b->grid.down * b->grid.across)};
+    lns_bh_copy item = host_copy(b, lns_blackhole_host_layout_of(b->grid).done);
+    item.local = LNS_BH_CONTROL;
+    item.size = 16;
+    add_step(b, LNS_BH_WAIT, put(b, &wait, sizeof wait));
+    add_copies(b, LNS_BH_SEND, &item, 1, 0);
+    add_step(b, LNS_BH_LAND, 0);
+}
+
 static void add_network(builder *b) {
     const ring full = ring_of(PLAN_FULL, 4);
     read_frame(b);
@@ -401,7 +427,7 @@ static void add_network(builder *b) {
     add_streamed(b, LNS_CONV_DESCRIPTOR_A);
     add_streamed(b, LNS_CONV_DESCRIPTOR_B);
     send_descriptors(b);
-    add_step(b, LNS_BH_LAND, 0);
+    report(b);
     add_step(b, LNS_BH_END, 0);
 }
 

@@ -40,6 +40,7 @@ typedef struct lns_blackhole_host_layout {
     size_t scores, scores_row; /* float32, as the frame */
     size_t descriptors;        /* for each block, row by row: [256 / 16 channels][cell][16 channels] in bfloat16 */
     size_t lists;              /* for each block LNS_BH_LISTS lists of LNS_BLACKHOLE_LIST_BYTES */
+    size_t done;               /* a word: the number of the last request that all tiles have done */
     size_t size;
 } lns_blackhole_host_layout;
 

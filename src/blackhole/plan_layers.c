@@ -191,6 +191,7 @@ lns_blackhole_host_layout lns_blackhole_host_layout_of(lns_blackhole_grid grid) 
     layout.descriptors = layout.scores + height * layout.scores_row;
     const size_t blocks = (size_t)grid.down * (size_t)grid.across;
     layout.lists = layout.descriptors + blocks * LNS_BLACKHOLE_DESCRIPTOR_BYTES;
-    layout.size = layout.lists + blocks * LNS_BH_LISTS * LNS_BLACKHOLE_LIST_BYTES;
+    layout.done = layout.lists + blocks * LNS_BH_LISTS * LNS_BLACKHOLE_LIST_BYTES;
+    layout.size = layout.done + 64;
     return layout;
 }
