@@ -29,7 +29,7 @@ class Constant:
 
 
 MICROBENCH = "boopdotpng/blackhole-py, docs/{}-microbench.md, measured on a p100a at 1350 MHz"
-COUNTED = "counted in the code that riscv64-unknown-elf-gcc -O2 makes of src/blackhole/kernels/serve.h"
+COUNTED = "counted on the simulator or in the compiled code of src/blackhole/kernels"
 
 CONSTANTS = {
     "clock": Constant(1350, 1350, "MHz", "tt-umd, blackhole_implementation.hpp, AICLK_BUSY_VAL"),
@@ -40,22 +40,26 @@ CONSTANTS = {
     "unpack": Constant(2048 / 12.43, 2048 / 13.54, "bytes/cycle",
                        "12.43 to 13.54 cycles for a tile of 2 KiB, both unpackers at work: "
                        + MICROBENCH.format("unpack-backend")),
-    "unpack_issue": Constant(25, 25, "cycles", "instructions of thread T0 for a step with one run of pixels; counted"),
-    "unpack_run": Constant(9, 9, "cycles", "and for each further run; counted"),
+    "unpack_issue": Constant(16, 16, "cycles", "instructions of thread T0 for a step with one run of pixels; " + COUNTED),
+    "unpack_run": Constant(4, 4, "cycles", "and for each further run; " + COUNTED),
     "sfpu": Constant(1, 1, "cycles", "an instruction of 32 lanes; tt-isa-documentation, VectorUnit.md"),
-    "pack": Constant(64, 16, "bytes/cycle", "four packers of 16 bytes a cycle, or one: tt-isa-documentation, L1.md"),
-    "pack_rows": Constant(11, 11, "cycles", "instructions of thread T2 before the packs of a run; counted"),
+    "pack": Constant(64, 2048 / 1316, "bytes/cycle", "four packers of 16 bytes a cycle: tt-isa-documentation, L1.md; worst: "
+                     "1,316 cycles for 2 KiB in a whole matrix multiplication, with all that is waited for there, as in "
+                     + MICROBENCH.format("pack-backend")),
+    "pack_rows": Constant(11, 11, "cycles", "instructions of thread T2 before the packs of a run; " + COUNTED),
+    "step": Constant(250, 400, "cycles", "core B configures and starts a step and sees its end: about 250 instructions; how "
+             "long it waits in between is an assumption"),
     "risc": Constant(1, 1, "cycles", "an instruction of a RISC-V core: " + MICROBENCH.format("riscv-core")),
     "load_use": Constant(4, 7, "cycles", "a load from L1 whose result is used at once takes 5 instead of 1 cycle: "
                          + MICROBENCH.format("riscv-memory") + "; 8 in tt-isa-documentation, BabyRISCV/README.md"),
-    "image_pixel": Constant(37, 37, "instructions", COUNTED),
-    "score_channel": Constant(60, 60, "instructions", COUNTED + ", of 64 channels; exp included"),
-    "score_cell": Constant(120, 120, "instructions", COUNTED + ", once a cell"),
+    "image": Constant(37600, 37600, "instructions", "of a thread for its third of a block's neighbourhoods; " + COUNTED),
+    "scores": Constant(49400, 49400, "instructions", "of a thread for the softmax of its third of a block; " + COUNTED),
     "keypoint_pixel": Constant(11, 11, "instructions", COUNTED + ", of a pixel at or below the threshold"),
     "keypoint_neighbour": Constant(6, 6, "instructions", COUNTED),
     "keypoint_neighbours": Constant(5071, 8868, "neighbours", "looked at in the busiest tile with radius 4 and threshold "
                                     "0.005, for the CPU's scores of 5 photos: fewest and most"),
-    "noc_read": Constant(25, 25, "cycles", "issue of a read by core B: " + MICROBENCH.format("noc")),
+    "noc_read": Constant(20, 25, "cycles", "issue of a read by core B: 20 instructions, " + COUNTED + "; worst: "
+                         + MICROBENCH.format("noc")),
     "noc_latency": Constant(231, 481, "cycles", "a read or write of a neighbour, 4 to 256 bytes: "
                             + MICROBENCH.format("noc") + "; worst: 16 KiB, noc-mcast-mixed"),
     "noc_signal": Constant(195, 233, "cycles", "an atomic increment at a neighbour, with its response: "
@@ -143,7 +147,7 @@ LAYERS = [
     Layer("score a", 128, 256, 3, 8, 5, streamed=True),
     Layer("score b", 256, 65, 1, 8, 5, streamed=True, float32=True),
     Layer("descriptor a", 128, 256, 3, 8, 5, streamed=True),
-    Layer("descriptor b", 256, 256, 1, 8, 5, streamed=True, float32=True),
+    Layer("descriptor b", 256, 256, 1, 8, 5, streamed=True),
 ]
 # After which layer the ring of its output is fetched: planes and height of the output.
 RINGS = {"conv1b": (4, 20), "conv2a": (4, 20), "conv2b": (4, 10), "conv3a": (8, 10), "conv3b": (8, 5), "conv4a": (8, 5),
@@ -211,12 +215,12 @@ class Model:
         return 8 * self["noc_read"] + self["noc_signal"] + reads * self["noc_read"] + self["noc_latency"]
 
     def image(self):
+        """One load in each pixel has to be waited for; so it is with each score."""
         pixels = math.ceil((BLOCK_HEIGHT + 2) / THREADS) * (BLOCK_WIDTH + 2)
-        return pixels * (self["image_pixel"] * self["risc"] + self["load_use"])
+        return self["image"] * self["risc"] + pixels * self["load_use"]
 
     def scores(self):
-        channel = self["score_channel"] * self["risc"] + self["load_use"]
-        return math.ceil(CELLS / THREADS) * (64 * channel + self["score_cell"] * self["risc"])
+        return self["scores"] * self["risc"] + math.ceil(CELLS / THREADS) * 64 * self["load_use"]
 
     def keypoints(self):
         pixels = math.ceil(BLOCK_HEIGHT / THREADS) * BLOCK_WIDTH
@@ -235,13 +239,15 @@ def frame_bytes():
 
 
 def descriptor_bytes():
-    return 120 * CELLS * 256 * 4
+    """In bfloat16."""
+    return 120 * CELLS * 256 * 2
 
 
 def breakdown(case):
     """Rows of (step, cycles, what decides)."""
     model = Model(case)
-    rows = [("frame from the host", model.host(frame_bytes()), "PCIe"), ("neighbourhoods", model.image(), "RISC-V")]
+    rows = [("doorbell", model.host(0), "PCIe"), ("frame from the host", model.host(frame_bytes()), "PCIe"),
+            ("neighbourhoods", model.image(), "RISC-V")]
     for layer in LAYERS:
         cycles, unit = model.streamed(layer) if layer.streamed else model.layer(layer)
         rows.append((layer.name, cycles, unit))
@@ -253,6 +259,10 @@ def breakdown(case):
             rows.append(("ring of scores", model.ring(1, BLOCK_HEIGHT + 3 * 8 - 3), "NoC"))
             rows.append(("keypoints", model.keypoints(), "RISC-V"))
     rows.append(("descriptors to the host", model.host(descriptor_bytes()), "PCIe"))
+    rows.append(("end seen by the host", model.host(0), "PCIe"))
+    # Core B begins each step and waits for its end; a ring is three of them.
+    steps = sum(3 if name.startswith("ring") else 1 for name, _, _ in rows) + sum(len(layer.groups) - 1 for layer in LAYERS)
+    rows.append(("beginnings and ends", steps * model["step"], "RISC-V"))
     rows.append(("host: order", model["host_order"] * model["clock"], "CPU"))
     rows.append(("host: sample", model["host_sample"] * model["clock"], "CPU"))
     return model, rows

@@ -15,8 +15,8 @@ uint16_t lns_blackhole_bfloat16(float value) {
     return (uint16_t)((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
 }
 
-static float widen(uint16_t value) {
-    const uint32_t bits = (uint32_t)value << 16;
+float lns_blackhole_float32(uint16_t bfloat16) {
+    const uint32_t bits = (uint32_t)bfloat16 << 16;
     float wide;
     memcpy(&wide, &bits, sizeof wide);
     return wide;
@@ -71,7 +71,7 @@ static size_t place(const lns_blackhole_layer *layer, size_t output, size_t step
 /* Two numbers of bfloat16 whose sum is near `value`: 16 bits of it. */
 static void split(float value, uint16_t *high, uint16_t *low) {
     *high = lns_blackhole_bfloat16(value);
-    *low = lns_blackhole_bfloat16(value - widen(*high));
+    *low = lns_blackhole_bfloat16(value - lns_blackhole_float32(*high));
 }
 
 /* In the first layer the positions are channels of both steps. */

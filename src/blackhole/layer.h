@@ -49,5 +49,6 @@ lns_status lns_blackhole_describe_layer(const lns_blackhole_layer *layer, uint32
 
 /* The nearest number of bfloat16, ties to even; not for NaN. */
 uint16_t lns_blackhole_bfloat16(float value);
+float lns_blackhole_float32(uint16_t bfloat16);
 
 #endif

@@ -6,12 +6,15 @@
 
 #include <lensing/features.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "blackhole/layer.h"
 
-/* For a card these are ages; a run on the simulator takes minutes. */
+/* Ages for a card; the simulator takes minutes for a run, or an hour where it is one of many programs. */
 #define START_TIMEOUT_MS 60e3
-#define RUN_TIMEOUT_MS 3600e3
+#define RUN_TIMEOUT_MS 5e3
+#define SIMULATOR_TIMEOUT_MS 4 * 3600e3
 
 struct lns_blackhole_network {
     lns_blackhole_transport *transport;
@@ -147,11 +150,12 @@ static void get_scores(const lns_blackhole_network *n, float *scores) {
 }
 
 /* One cell: its numbers from 16 planes, scaled to length 1. */
-static void get_descriptor(const float *block, size_t cell, float *descriptor) {
+static void get_descriptor(const uint16_t *block, size_t cell, float *descriptor) {
     double squares = 0;
     for (size_t channel = 0; channel < LNS_DESCRIPTOR_SIZE; channel++) {
         const size_t plane = channel / LNS_BH_CHANNELS;
-        const float value = block[(plane * LNS_BLACKHOLE_CELLS + cell) * LNS_BH_CHANNELS + channel % LNS_BH_CHANNELS];
+        const float value = lns_blackhole_float32(
+            block[(plane * LNS_BLACKHOLE_CELLS + cell) * LNS_BH_CHANNELS + channel % LNS_BH_CHANNELS]);
         descriptor[channel] = value;
         squares += (double)value * value;
     }
@@ -169,7 +173,7 @@ static void get_descriptors(const lns_blackhole_network *n, float *descriptors) 
         for (size_t cell = 0; cell < LNS_BLACKHOLE_CELLS; cell++) {
             const size_t y = block / across * LNS_BLACKHOLE_CELLS_Y + cell / LNS_BLACKHOLE_CELLS_X;
             const size_t x = block % across * LNS_BLACKHOLE_CELLS_X + cell % LNS_BLACKHOLE_CELLS_X;
-            get_descriptor((const float *)(const void *)(data + block * LNS_BLACKHOLE_DESCRIPTOR_BYTES), cell,
+            get_descriptor((const uint16_t *)(const void *)(data + block * LNS_BLACKHOLE_DESCRIPTOR_BYTES), cell,
                            descriptors + (y * row + x) * LNS_DESCRIPTOR_SIZE);
         }
 }
@@ -192,14 +196,31 @@ static lns_status get_keypoints(const lns_blackhole_network *n, lns_bh_keypoint 
     return LNS_OK;
 }
 
+/* Waits for the word in the host's memory: asking 120 tiles would take longer than some of their layers. After a
+ * timeout they are asked, so that the text names one that is not done. */
+static lns_status wait_for_card(lns_blackhole_network *n) {
+    const uint32_t *done =
+        (const uint32_t *)(const void *)((const uint8_t *)n->host.data + lns_blackhole_host_layout_of(n->grid).done);
+    const int simulated = strcmp(n->transport->operations->name, "sim") == 0;
+    const double deadline = lns_clock_ms() + (simulated ? SIMULATOR_TIMEOUT_MS : RUN_TIMEOUT_MS);
+    while (__atomic_load_n(done, __ATOMIC_ACQUIRE) != n->request) {
+        const lns_status status = n->transport->operations->idle(n->transport, LNS_BLACKHOLE_IDLE_STEPS);
+        if (status != LNS_OK)
+            return status;
+        if (lns_clock_ms() > deadline)
+            return lns_blackhole_wait_for_tiles(n->transport, lns_blackhole_grid_tiles(n->grid), n->request, 0);
+    }
+    return LNS_OK;
+}
+
 static lns_status compute(lns_blackhole_network *n, const uint8_t *frame, const lns_bh_rules *rules) {
     const lns_blackhole_tiles tiles = lns_blackhole_grid_tiles(n->grid);
     put_frame(n, frame);
-    const lns_status status =
+    lns_status status =
         n->transport->operations->multicast(n->transport, tiles.first, tiles.last, LNS_BH_RULES, rules, sizeof *rules);
-    if (status != LNS_OK)
-        return status;
-    return lns_blackhole_run_tiles(n->transport, tiles, LNS_BH_PROGRAM, ++n->request, RUN_TIMEOUT_MS);
+    if (status == LNS_OK)
+        status = lns_blackhole_ring_tiles(n->transport, tiles, LNS_BH_PROGRAM, ++n->request);
+    return status == LNS_OK ? wait_for_card(n) : status;
 }
 
 lns_status lns_blackhole_network_detect(lns_blackhole_network *network, const uint8_t *frame,

@@ -177,21 +177,33 @@ static lns_status check_range(uint64_t address, size_t size) {
                     (unsigned long long)address, size);
 }
 
-static lns_status sim_write(lns_blackhole_transport *transport, lns_blackhole_tile tile, uint64_t address,
-                            const void *data, size_t size) {
-    (void)transport;
+/* Writes through a window that shows `last`, or all tiles from `first` to `last`. */
+static lns_status write_window(unsigned window, const lns_blackhole_tile *first, lns_blackhole_tile last,
+                               uint64_t address, const void *data, size_t size) {
     const lns_status status = check_range(address, size);
     if (status != LNS_OK)
         return status;
     for (const char *source = data; size > 0;) {
-        const uint32_t part = access_size(tile, address, size);
-        point_window(WINDOW_UNICAST, NULL, tile, address);
-        card.table.write(card.bar0 + WINDOW_SIZE * WINDOW_UNICAST + address % WINDOW_SIZE, source, part);
+        const uint32_t part = access_size(last, address, size);
+        point_window(window, first, last, address);
+        card.table.write(card.bar0 + WINDOW_SIZE * window + address % WINDOW_SIZE, source, part);
         source += part;
         address += part;
         size -= part;
     }
     return check_card();
+}
+
+static lns_status sim_write(lns_blackhole_transport *transport, lns_blackhole_tile tile, uint64_t address,
+                            const void *data, size_t size) {
+    (void)transport;
+    return write_window(WINDOW_UNICAST, NULL, tile, address, data, size);
+}
+
+static lns_status sim_multicast(lns_blackhole_transport *transport, lns_blackhole_tile first, lns_blackhole_tile last,
+                                uint64_t address, const void *data, size_t size) {
+    (void)transport;
+    return write_window(WINDOW_MULTICAST, &first, last, address, data, size);
 }
 
 static lns_status sim_read(lns_blackhole_transport *transport, lns_blackhole_tile tile, uint64_t address, void *data,
@@ -205,23 +217,6 @@ static lns_status sim_read(lns_blackhole_transport *transport, lns_blackhole_til
         point_window(WINDOW_UNICAST, NULL, tile, address);
         card.table.read(card.bar0 + WINDOW_SIZE * WINDOW_UNICAST + address % WINDOW_SIZE, target, part);
         target += part;
-        address += part;
-        size -= part;
-    }
-    return check_card();
-}
-
-static lns_status sim_multicast(lns_blackhole_transport *transport, lns_blackhole_tile first, lns_blackhole_tile last,
-                                uint64_t address, const void *data, size_t size) {
-    (void)transport;
-    const lns_status status = check_range(address, size);
-    if (status != LNS_OK)
-        return status;
-    for (const char *source = data; size > 0;) {
-        const uint32_t part = access_size(first, address, size);
-        point_window(WINDOW_MULTICAST, &first, last, address);
-        card.table.write(card.bar0 + WINDOW_SIZE * WINDOW_MULTICAST + address % WINDOW_SIZE, source, part);
-        source += part;
         address += part;
         size -= part;
     }

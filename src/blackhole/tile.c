@@ -14,9 +14,6 @@
 #define RESET_B (1u << 11)
 #define RESET_ALL (RESET_B | 7u << 12 | 1u << 18)
 
-/* Steps of the simulator between two looks at a tile. */
-#define IDLE_STEPS 100
-
 #define CONTROL(member) ((uint64_t)LNS_BH_CONTROL + offsetof(lns_bh_control, member))
 
 int lns_blackhole_next_tile(lns_blackhole_tiles tiles, lns_blackhole_tile *tile) {
@@ -69,7 +66,7 @@ static lns_status wait_for_word(lns_blackhole_transport *transport, lns_blackhol
             return status;
         if (lns_clock_ms() > deadline)
             return lns_fail(LNS_ERROR_SYSTEM, "tile (%d, %d) of the card did not %s in time", tile.x, tile.y, what);
-        status = transport->operations->idle(transport, IDLE_STEPS);
+        status = transport->operations->idle(transport, LNS_BLACKHOLE_IDLE_STEPS);
         if (status != LNS_OK)
             return status;
     }
@@ -120,12 +117,17 @@ static lns_status check_steps(lns_blackhole_transport *transport, lns_blackhole_
     return LNS_OK;
 }
 
-lns_status lns_blackhole_run_tiles(lns_blackhole_transport *transport, lns_blackhole_tiles tiles, uint32_t program,
-                                   uint32_t request, double timeout_ms) {
-    lns_status status = multicast(transport, tiles, CONTROL(program), &program, sizeof program);
-    if (status == LNS_OK) /* last, and in order: it is the doorbell */
-        status = multicast(transport, tiles, CONTROL(request), &request, sizeof request);
-    if (status == LNS_OK)
-        status = wait_for_all(transport, tiles, CONTROL(finished), request, timeout_ms, "finish a request");
+lns_status lns_blackhole_ring_tiles(lns_blackhole_transport *transport, lns_blackhole_tiles tiles, uint32_t program,
+                                    uint32_t request) {
+    const lns_status status = multicast(transport, tiles, CONTROL(program), &program, sizeof program);
+    if (status != LNS_OK)
+        return status;
+    return multicast(transport, tiles, CONTROL(request), &request, sizeof request); /* last, and in order */
+}
+
+lns_status lns_blackhole_wait_for_tiles(lns_blackhole_transport *transport, lns_blackhole_tiles tiles, uint32_t request,
+                                        double timeout_ms) {
+    const lns_status status =
+        wait_for_all(transport, tiles, CONTROL(finished), request, timeout_ms, "finish a request");
     return status == LNS_OK ? check_steps(transport, tiles) : status;
 }

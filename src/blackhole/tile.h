@@ -22,10 +22,16 @@ lns_status lns_blackhole_stop_tiles(lns_blackhole_transport *transport, lns_blac
  * of the last one is 0. LNS_ERROR_SYSTEM: a tile was not ready after `timeout_ms`; the text names it. */
 lns_status lns_blackhole_start_tiles(lns_blackhole_transport *transport, lns_blackhole_tiles tiles, double timeout_ms);
 
-/* Rings all tiles at once with request `request`, one more than the last, and waits until each has run the program at
- * L1 address `program`. LNS_ERROR_SYSTEM: a tile was not done after `timeout_ms`, or met a step that it does not know.
- */
-lns_status lns_blackhole_run_tiles(lns_blackhole_transport *transport, lns_blackhole_tiles tiles, uint32_t program,
-                                   uint32_t request, double timeout_ms);
+/* Rings all tiles at once with request `request`, one more than the last, for the program at L1 address `program`. */
+lns_status lns_blackhole_ring_tiles(lns_blackhole_transport *transport, lns_blackhole_tiles tiles, uint32_t program,
+                                    uint32_t request);
+
+/* Waits until each of the tiles has run it, by asking them one after the other. LNS_ERROR_SYSTEM: a tile was not done
+ * after `timeout_ms`, or met a step that it does not know. */
+lns_status lns_blackhole_wait_for_tiles(lns_blackhole_transport *transport, lns_blackhole_tiles tiles, uint32_t request,
+                                        double timeout_ms);
+
+/* Steps of the simulator between two looks at what is waited for. */
+#define LNS_BLACKHOLE_IDLE_STEPS 100
 
 #endif

@@ -52,12 +52,12 @@ def test_a_ring_by_hand():
     best = model.Model("best")
     # 4 planes: a run above and below, one pixel at each side of 20 rows, and 4 corners.
     reads = 4 * (2 + 2 * 20 + 4)
-    assert best.ring(4, 20) == reads * 25 + 8 * 25 + 195 + 231
+    assert best.ring(4, 20) == reads * 20 + 8 * 20 + 195 + 231
 
 
 def test_transfers():
     assert model.frame_bytes() == 120 * 44 * 192
-    assert model.descriptor_bytes() == 60 * 80 * 256 * 4
+    assert model.descriptor_bytes() == 60 * 80 * 256 * 2
     best = model.Model("best")
     assert best.us(best.host(48510)) == pytest.approx(1 + 1)  # 48.51 GB/s, and 1 us there and back
 

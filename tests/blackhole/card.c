@@ -30,6 +30,12 @@ lns_blackhole_transport *test_card(void) {
     return card;
 }
 
+lns_status run_tiles(lns_blackhole_transport *transport, lns_blackhole_tiles tiles, uint32_t program,
+                     uint32_t request) {
+    const lns_status status = lns_blackhole_ring_tiles(transport, tiles, program, request);
+    return status == LNS_OK ? lns_blackhole_wait_for_tiles(transport, tiles, request, 600e3) : status;
+}
+
 void test_card_close(void) {
     if (card != NULL)
         card->operations->close(card);

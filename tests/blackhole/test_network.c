@@ -42,9 +42,7 @@ static float *at(const picture *p, int channel, int y, int x) {
 }
 
 static float bfloat16(float value) {
-    const uint32_t bits = (uint32_t)lns_blackhole_bfloat16(value) << 16;
-    memcpy(&value, &bits, sizeof value);
-    return value;
+    return lns_blackhole_float32(lns_blackhole_bfloat16(value));
 }
 
 /* To 7 bits, halves away from zero. */

@@ -91,7 +91,7 @@ static void load(const builder *b, lns_blackhole_tile tile) {
 }
 
 static void run_all(void) {
-    if (lns_blackhole_run_tiles(card, tiles, LNS_BH_PROGRAM, ++request, TIMEOUT_MS) != LNS_OK)
+    if (run_tiles(card, tiles, LNS_BH_PROGRAM, ++request) != LNS_OK)
         fail_msg("%s", lns_error_message());
 }
 
@@ -504,7 +504,7 @@ static void copies_large_data(void **state) {
 
     /* Memory that has been given back is none of the card's any more. */
     card->operations->unpin(card, &host);
-    assert_int_equal(lns_blackhole_run_tiles(card, tiles, LNS_BH_PROGRAM, ++request, TIMEOUT_MS), LNS_ERROR_SYSTEM);
+    assert_int_equal(run_tiles(card, tiles, LNS_BH_PROGRAM, ++request), LNS_ERROR_SYSTEM);
     assert_non_null(strstr(lns_error_message(), "which is not pinned"));
     assert_int_equal(lns_blackhole_start_tiles(card, tiles, TIMEOUT_MS), LNS_OK);
     request = 0;
@@ -517,8 +517,7 @@ static void names_unknown_steps(void **state) {
     add_step(&b, LNS_BH_LAND, 0);
     add_step(&b, 77, 0);
     load(&b, tiles.first);
-    assert_int_equal(lns_blackhole_run_tiles(card, (lns_blackhole_tiles){tiles.first, tiles.first}, LNS_BH_PROGRAM,
-                                             ++request, TIMEOUT_MS),
+    assert_int_equal(run_tiles(card, (lns_blackhole_tiles){tiles.first, tiles.first}, LNS_BH_PROGRAM, ++request),
                      LNS_ERROR_SYSTEM);
     assert_non_null(strstr(lns_error_message(), "tile (7, 4) of the card does not know step 1"));
 }

@@ -79,18 +79,32 @@ static void join(void) {
 
 /* ---- Steps of this core --------------------------------------------------------------------------- */
 
-static void copy(noc *n, uint32_t kind, const volatile lns_bh_copy *c) {
-    const uint32_t size = c->size, rows = c->rows, planes = c->planes;
-    for (uint32_t plane = 0; plane < planes; plane++) {
-        uint32_t local = c->local + plane * c->local_plane;
-        noc_place remote = {((uint64_t)c->remote_high << 32 | c->remote_low) + plane * c->remote_plane, c->remote_tile};
-        for (uint32_t row = 0; row < rows; row++, local += c->local_row, remote.address += c->remote_row) {
-            if (kind == LNS_BH_FETCH)
-                noc_read(n, remote, local, size);
-            else
-                noc_write(n, local, remote, size);
-        }
+/* All rows of a plane, `size` bytes of each; a row longer than a request is cut into parts. */
+static void copy_rows(noc *n, uint32_t kind, const volatile lns_bh_copy *c, uint32_t local, uint64_t remote,
+                      uint32_t size) {
+    const uint32_t rows = c->rows, local_row = c->local_row, remote_row = c->remote_row, tile = c->remote_tile;
+    if (kind == LNS_BH_FETCH) {
+        noc_begin_rows(NOC_READ, tile, n->own_tile, size);
+        n->reads += rows;
+    } else {
+        noc_begin_rows(NOC_WRITE, n->own_tile, tile, size);
+        n->writes += rows;
     }
+    for (uint32_t row = 0; row < rows; row++, local += local_row, remote += remote_row) {
+        if (kind == LNS_BH_FETCH)
+            noc_row(remote, local);
+        else
+            noc_row(local, remote);
+    }
+}
+
+static void copy(noc *n, uint32_t kind, const volatile lns_bh_copy *c) {
+    const uint32_t size = c->size, planes = c->planes;
+    const uint64_t remote = (uint64_t)c->remote_high << 32 | c->remote_low;
+    for (uint32_t plane = 0; plane < planes; plane++)
+        for (uint32_t part = 0; part < size; part += NOC_LARGEST)
+            copy_rows(n, kind, c, c->local + plane * c->local_plane + part, remote + plane * c->remote_plane + part,
+                      size - part < NOC_LARGEST ? size - part : NOC_LARGEST);
 }
 
 static void copy_all(noc *n, uint32_t kind, const volatile lns_bh_copies *list) {
@@ -107,7 +121,9 @@ static void send_lists(noc *n, const volatile lns_bh_suppression *s) {
     const uint32_t tile = s->host_tile, size = s->list_size;
     for (uint32_t i = 0, list = s->lists; i < LNS_BH_LISTS; i++, list += size) {
         const uint32_t bytes = LNS_BH_LIST_HEADER + load_fresh(word_at(list)) * sizeof(lns_bh_keypoint);
-        noc_write(n, list, (noc_place){host + i * size, tile}, (bytes + 63) / 64 * 64);
+        noc_begin_rows(NOC_WRITE, n->own_tile, tile, (bytes + 63) / 64 * 64);
+        noc_row(list, host + i * size);
+        n->writes++;
     }
 }
 
@@ -116,6 +132,7 @@ static void fill(const volatile lns_bh_fill *f) {
     for (uint32_t plane = 0; plane < f->planes; plane++)
         for (uint32_t row = 0; row < f->rows; row++) {
             volatile uint32_t *word = word_at(f->address + plane * f->plane + row * f->row);
+#pragma GCC unroll 8
             for (uint32_t i = 0; i < words; i++)
                 word[i] = value;
         }

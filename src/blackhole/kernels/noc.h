@@ -75,19 +75,25 @@ static inline void noc_request(uint32_t kind, noc_place target, noc_place back, 
     *noc_register(NOC_COMMAND) = 1;
 }
 
-/* `size` bytes, in as many requests as that takes. */
-static inline void noc_read(noc *n, noc_place from, uint32_t to, uint32_t size) {
-    for (uint32_t part; size > 0; size -= part, from.address += part, to += part, n->reads++) {
-        part = size < NOC_LARGEST ? size : NOC_LARGEST;
-        noc_request(NOC_READ, from, (noc_place){to, n->own_tile}, part, 0);
-    }
+/* Requests that differ only in their addresses: the interface keeps what is written to its registers. */
+static inline void noc_begin_rows(uint32_t kind, uint32_t target_tile, uint32_t back_tile, uint32_t length) {
+    while (*noc_register(NOC_COMMAND) & 1)
+        ;
+    *noc_register(NOC_TARGET_TILE) = target_tile;
+    *noc_register(NOC_RETURN_TILE) = back_tile;
+    *noc_register(NOC_TAG) = 0;
+    *noc_register(NOC_CONTROL) = kind | NOC_ACKNOWLEDGED;
+    *noc_register(NOC_LENGTH) = length;
 }
 
-static inline void noc_write(noc *n, uint32_t from, noc_place to, uint32_t size) {
-    for (uint32_t part; size > 0; size -= part, from += part, to.address += part, n->writes++) {
-        part = size < NOC_LARGEST ? size : NOC_LARGEST;
-        noc_request(NOC_WRITE, (noc_place){from, n->own_tile}, to, part, 0);
-    }
+static inline void noc_row(uint64_t target, uint64_t back) {
+    while (*noc_register(NOC_COMMAND) & 1)
+        ;
+    *noc_register(NOC_TARGET_LOW) = (uint32_t)target;
+    *noc_register(NOC_TARGET_HIGH) = (uint32_t)(target >> 32);
+    *noc_register(NOC_RETURN_LOW) = (uint32_t)back;
+    *noc_register(NOC_RETURN_HIGH) = (uint32_t)(back >> 32);
+    *noc_register(NOC_COMMAND) = 1;
 }
 
 /* The old value, which is not wanted, goes to `scratch`. */

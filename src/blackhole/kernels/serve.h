@@ -94,41 +94,40 @@ static inline void spread(const volatile lns_bh_image *image, uint32_t thread) {
 #define CELL 8
 #define CELL_PIXELS 64
 
-/* Larger of two numbers that are not NaN, by their bits: the order of the bits is that of the numbers where they are
- * positive, and the opposite where they are negative. */
-static inline uint32_t larger(uint32_t a, uint32_t b) {
-    const int32_t signed_a = (int32_t)(a ^ (uint32_t)((int32_t)a >> 31) >> 1);
-    const int32_t signed_b = (int32_t)(b ^ (uint32_t)((int32_t)b >> 31) >> 1);
-    return signed_a > signed_b ? a : b;
+/* A number's place in the order of all that are not NaN: its bits, and for negative ones the opposite of theirs. */
+static inline int32_t order_of(uint32_t bits) {
+    return (int32_t)(bits ^ (uint32_t)((int32_t)bits >> 31) >> 1);
 }
 
 /* Number `channel` of a cell's logits is `channel / 16` planes further. */
-static inline void score_cell(const volatile lns_bh_scores *s, uint32_t column, uint32_t row) {
-    const uint32_t plane = s->columns * s->rows * LNS_BH_PIXEL_BYTES_FLOAT32;
-    const uint32_t cell = s->logits + (row * s->columns + column) * LNS_BH_PIXEL_BYTES_FLOAT32;
-    const uint32_t dustbin = *word_at(cell + CELL_PIXELS / LNS_BH_CHANNELS * plane);
-    uint32_t maximum = dustbin;
+static inline void score_cell(uint32_t cell, uint32_t plane, uint32_t output, uint32_t output_row) {
     float values[CELL_PIXELS];
+    const uint32_t dustbin = *word_at(cell + CELL_PIXELS / LNS_BH_CHANNELS * plane);
+    int32_t highest = order_of(dustbin);
+    for (uint32_t first = 0; first < CELL_PIXELS; first += LNS_BH_CHANNELS, cell += plane)
+        for (uint32_t i = 0; i < LNS_BH_CHANNELS; i++) {
+            const uint32_t bits = word_at(cell)[i];
+            const int32_t order = order_of(bits);
+            values[first + i] = float_of(bits);
+            highest = order > highest ? order : highest;
+        }
+    const float maximum = float_of((uint32_t)order_of((uint32_t)highest)); /* the mapping is its own inverse */
+    float sum = exponential(float_of(dustbin) - maximum);
     for (uint32_t channel = 0; channel < CELL_PIXELS; channel++) {
-        const uint32_t bits = word_at(cell + channel / LNS_BH_CHANNELS * plane)[channel % LNS_BH_CHANNELS];
-        values[channel] = float_of(bits);
-        maximum = larger(maximum, bits);
-    }
-    float sum = exponential(float_of(dustbin) - float_of(maximum));
-    for (uint32_t channel = 0; channel < CELL_PIXELS; channel++) {
-        values[channel] = exponential(values[channel] - float_of(maximum));
+        values[channel] = exponential(values[channel] - maximum);
         sum += values[channel];
     }
     const float scale = reciprocal(sum);
-    const uint32_t output = s->output + row * CELL * s->output_row + column * CELL * 4;
-    for (uint32_t channel = 0; channel < CELL_PIXELS; channel++)
-        word_at(output + channel / CELL * s->output_row)[channel % CELL] = bits_of(values[channel] * scale);
+    for (uint32_t first = 0; first < CELL_PIXELS; first += CELL, output += output_row)
+        for (uint32_t i = 0; i < CELL; i++)
+            word_at(output)[i] = bits_of(values[first + i] * scale);
 }
 
 static inline void score(const volatile lns_bh_scores *s, uint32_t thread) {
-    const uint32_t columns = s->columns, cells = columns * s->rows;
+    const uint32_t columns = s->columns, cells = columns * s->rows, logits = s->logits, output_row = s->output_row;
     for (uint32_t cell = thread; cell < cells; cell += THREADS)
-        score_cell(s, cell % columns, cell / columns);
+        score_cell(logits + cell * LNS_BH_PIXEL_BYTES_FLOAT32, cells * LNS_BH_PIXEL_BYTES_FLOAT32,
+                   s->output + cell / columns * CELL * output_row + cell % columns * CELL * 4, output_row);
 }
 
 /* ---- Keypoints ------------------------------------------------------------------------------------ */

@@ -3,26 +3,26 @@
  * themselves for a free bank of the two that each has. */
 #include "serve.h"
 
-#include <stddef.h>
-
 /* What is read of a convolution in the inner loops, in the core's own memory. */
 typedef struct operands {
     uint32_t planes, taps, bias, runs;
     uint32_t tap[9];
-    uint32_t in[LNS_BH_RUNS];
+    uint32_t in[LNS_BH_RUNS]; /* instructions that select the first pixel of a run */
 } operands;
 
-/* Pixels of one step: runs of plane `plane`, each `offset` pixels after where it begins; with `in` NULL, `offset`
- * pixels after the begin of the plane. */
-static inline void unpack_pixels(uint32_t runs, const uint32_t *in, uint32_t plane, uint32_t offset) {
+#define SELECT_PIXEL SETADC(FOR_UNPACK1, 0, DIMENSION_Y, 0)
+
+/* Pixels of one step: runs of plane `plane`, each `offset` pixels after where it begins. */
+static inline __attribute__((always_inline)) void unpack_pixels(const operands *o, uint32_t runs, uint32_t plane,
+                                                                uint32_t offset) {
     push(SETADC(FOR_UNPACK1, 0, DIMENSION_W, plane));
     ISSUE(CLEARADCZW(FOR_UNPACK1, ADC_CHANNEL1_Z));
-    uint32_t run = 0;
-    for (; run + 1 < runs; run++) {
-        push(SETADC(FOR_UNPACK1, 0, DIMENSION_Y, offset + (in != NULL ? in[run] : 0)));
+#pragma GCC unroll 8
+    for (uint32_t run = 0; run + 1 < runs; run++) {
+        push(o->in[run] + offset);
         ISSUE(UNPACR(1, 1, 0));
     }
-    push(SETADC(FOR_UNPACK1, 0, DIMENSION_Y, offset + (in != NULL ? in[run] : 0)));
+    push(o->in[runs - 1] + offset);
     ISSUE(UNPACR(1, 0, 1));
 }
 
@@ -31,18 +31,45 @@ static inline void unpack_weights(uint32_t step) {
     ISSUE(UNPACR(0, 0, 1));
 }
 
-/* Returns the number of the first weights after those of this group. */
-static uint32_t unpack_job(const operands *o, uint32_t step) {
-    for (uint32_t tap = 0; tap < o->taps; tap++)
-        for (uint32_t plane = 0; plane < o->planes; plane++) {
+/* All taps and planes of a job. Returns the number of the first weights after those. `runs` is a constant: with up to
+ * eight of them in a step, a loop over them would take longer than the multiplications. */
+static inline __attribute__((always_inline)) uint32_t unpack_taps(const operands *o, uint32_t runs, uint32_t step) {
+    const uint32_t taps = o->taps, planes = o->planes;
+    for (uint32_t tap = 0; tap < taps; tap++) {
+        const uint32_t offset = o->tap[tap];
+        for (uint32_t plane = 0; plane < planes; plane++) {
             unpack_weights(step++);
-            unpack_pixels(o->runs, o->in, plane, o->tap[tap]);
+            unpack_pixels(o, runs, plane, offset);
         }
-    if (o->bias) {
-        unpack_weights(step++);
-        unpack_pixels(o->runs, NULL, o->planes, 0);
     }
     return step;
+}
+
+/* The runs that the network has, and any other number. */
+static uint32_t unpack_job(const operands *o, uint32_t step) {
+    switch (o->runs) {
+    case 1:
+        return unpack_taps(o, 1, step);
+    case 2:
+        return unpack_taps(o, 2, step);
+    case 4:
+        return unpack_taps(o, 4, step);
+    case 5:
+        return unpack_taps(o, 5, step);
+    default:
+        return unpack_taps(o, o->runs, step);
+    }
+}
+
+/* The plane of ones: all runs are its first pixels. */
+static void unpack_ones(const operands *o, uint32_t step) {
+    unpack_weights(step);
+    push(SETADC(FOR_UNPACK1, 0, DIMENSION_W, o->planes));
+    ISSUE(CLEARADCZW(FOR_UNPACK1, ADC_CHANNEL1_Z));
+    push(SELECT_PIXEL);
+    for (uint32_t run = 1; run < o->runs; run++)
+        ISSUE(UNPACR(1, 1, 0));
+    ISSUE(UNPACR(1, 0, 1));
 }
 
 static void unpack(const volatile lns_bh_convolution *c) {
@@ -58,14 +85,14 @@ static void unpack(const volatile lns_bh_convolution *c) {
     push(SETADCXX(FOR_UNPACK0, 0, blocks * LNS_BH_CHANNELS * LNS_BH_CHANNELS - 1));
     push(SETADCXX(FOR_UNPACK1, 0, run * LNS_BH_CHANNELS - 1));
     uint32_t first_step = 0, next_step = 0;
-    for (uint32_t group = 0; group < groups; group++) {
+    for (uint32_t group = 0; group < groups; group++, first_step = next_step)
         for (uint32_t job = 0; job < job_count; job++) {
             for (uint32_t i = 0; i < o.runs; i++)
-                o.in[i] = jobs[job].in[i];
+                o.in[i] = SELECT_PIXEL + jobs[job].in[i];
             next_step = unpack_job(&o, first_step);
+            if (o.bias)
+                unpack_ones(&o, next_step++);
         }
-        first_step = next_step;
-    }
 }
 
 int main(void) {
