@@ -60,12 +60,20 @@ size_t lns_blackhole_weight_count(const lns_blackhole_layer *layer) {
     return out_blocks(layer) * steps(layer) * BLOCK_NUMBERS;
 }
 
-/* Where the number of output channel `output`, step `step` and channel `input` of that step goes. */
-static size_t place(const lns_blackhole_layer *layer, size_t output, size_t step, size_t input) {
-    const size_t blocks = group_blocks(layer), block = output / LNS_BH_CHANNELS;
-    const size_t group = block / blocks;
-    return (((group * steps(layer) + step) * blocks + block % blocks) * LNS_BH_CHANNELS + input) * LNS_BH_CHANNELS +
-           output % LNS_BH_CHANNELS;
+/* The numbers of one output channel: number `channel` of step `step` is first[step * stride + channel * 16]. */
+typedef struct column {
+    uint16_t *first;
+    size_t stride;
+} column;
+
+static column column_of(const lns_blackhole_layer *layer, size_t output, uint16_t *packed) {
+    const size_t blocks = group_blocks(layer), block = output / LNS_BH_CHANNELS, stride = blocks * BLOCK_NUMBERS;
+    const size_t before = block / blocks * steps(layer) * stride + block % blocks * BLOCK_NUMBERS;
+    return (column){packed + before + output % LNS_BH_CHANNELS, stride};
+}
+
+static uint16_t *number(column c, size_t step, size_t channel) {
+    return c.first + step * c.stride + channel * LNS_BH_CHANNELS;
 }
 
 /* Two numbers of bfloat16 whose sum is near `value`: 16 bits of it. */
@@ -75,23 +83,22 @@ static void split(float value, uint16_t *high, uint16_t *low) {
 }
 
 /* In the first layer the positions are channels of both steps. */
-static void pack_first_output(const lns_blackhole_layer *layer, size_t output, const float *weights, float bias,
-                              float scale, uint16_t *packed) {
+static void pack_first_output(const lns_blackhole_layer *layer, const float *weights, float bias, float scale,
+                              column to) {
     const size_t positions = (size_t)layer->kernel * (size_t)layer->kernel;
     for (size_t i = 0; i < positions; i++)
-        split(weights[i] * scale, &packed[place(layer, output, 0, i)], &packed[place(layer, output, 1, i)]);
-    split(bias, &packed[place(layer, output, 0, positions)], &packed[place(layer, output, 0, positions + 1)]);
+        split(weights[i] * scale, number(to, 0, i), number(to, 1, i));
+    split(bias, number(to, 0, positions), number(to, 0, positions + 1));
 }
 
-static void pack_output(const lns_blackhole_layer *layer, size_t output, const float *weights, float bias, float scale,
-                        uint16_t *packed) {
+static void pack_output(const lns_blackhole_layer *layer, const float *weights, float bias, float scale, column to) {
     const size_t inputs = (size_t)layer->inputs, positions = (size_t)layer->kernel * (size_t)layer->kernel;
-    const size_t last = steps(layer) - 1;
+    const size_t in_planes = planes(layer), last = steps(layer) - 1;
     for (size_t input = 0; input < inputs; input++)
         for (size_t position = 0; position < positions; position++)
-            packed[place(layer, output, position * planes(layer) + input / LNS_BH_CHANNELS, input % LNS_BH_CHANNELS)] =
+            *number(to, position * in_planes + input / LNS_BH_CHANNELS, input % LNS_BH_CHANNELS) =
                 lns_blackhole_bfloat16(weights[input * positions + position] * scale);
-    split(bias, &packed[place(layer, output, last, 0)], &packed[place(layer, output, last, 1)]);
+    split(bias, number(to, last, 0), number(to, last, 1));
 }
 
 void lns_blackhole_pack_weights(const lns_blackhole_layer *layer, const float *weights, const float *bias, float scale,
@@ -99,8 +106,8 @@ void lns_blackhole_pack_weights(const lns_blackhole_layer *layer, const float *w
     const size_t size = (size_t)layer->inputs * (size_t)layer->kernel * (size_t)layer->kernel;
     memset(packed, 0, lns_blackhole_weight_count(layer) * sizeof *packed);
     for (size_t output = 0; output < (size_t)layer->outputs; output++)
-        (is_first(layer) ? pack_first_output : pack_output)(layer, output, weights + output * size, bias[output], scale,
-                                                            packed);
+        (is_first(layer) ? pack_first_output : pack_output)(layer, weights + output * size, bias[output], scale,
+                                                            column_of(layer, output, packed));
 }
 
 /* ---- Jobs --------------------------------------------------------------------------------------- */
