@@ -124,13 +124,6 @@ static lns_status read_burst(kmd_transport *kmd, lns_blackhole_tile tile, uint64
 
 /* ---- The interface ------------------------------------------------------------------------------ */
 
-static lns_status check_range(uint64_t address, size_t size) {
-    if (address % 4 == 0 && size % 4 == 0)
-        return LNS_OK;
-    return lns_fail(LNS_ERROR_INVALID_ARGUMENT, "the card is reached in words of 4 bytes, not at 0x%llx for %zu",
-                    (unsigned long long)address, size);
-}
-
 static int goes_in_words(lns_blackhole_tile tile, uint64_t address, size_t size) {
     const int is_memory = lns_tile_is_dram(tile) || (lns_tile_is_tensix(tile) && address < LNS_TILE_L1_SIZE);
     return !is_memory || size <= SMALL;
@@ -138,7 +131,7 @@ static int goes_in_words(lns_blackhole_tile tile, uint64_t address, size_t size)
 
 static lns_status write_all(kmd_transport *kmd, const lns_blackhole_tile *first, lns_blackhole_tile last,
                             uint64_t address, const uint8_t *data, size_t size) {
-    lns_status status = check_range(address, size);
+    lns_status status = lns_blackhole_check_range(address, size);
     while (size > 0 && status == LNS_OK) {
         const size_t part = reach(address, size);
         status = goes_in_words(last, address, part) ? write_words(kmd, first, last, address, data, part)
@@ -179,7 +172,7 @@ static lns_status kmd_read(lns_blackhole_transport *transport, lns_blackhole_til
                            size_t size) {
     kmd_transport *kmd = (kmd_transport *)transport;
     uint8_t *target = data;
-    lns_status status = check_range(address, size);
+    lns_status status = lns_blackhole_check_range(address, size);
     for (size_t left = size; left > 0 && status == LNS_OK;) {
         const size_t part = reach(address, left);
         status = goes_in_words(tile, address, part) ? read_words(kmd, tile, address, target, part)

@@ -170,17 +170,10 @@ static uint32_t access_size(lns_blackhole_tile tile, uint64_t address, size_t si
     return (uint32_t)(size < rest ? size : rest);
 }
 
-static lns_status check_range(uint64_t address, size_t size) {
-    if (address % 4 == 0 && size % 4 == 0)
-        return LNS_OK;
-    return lns_fail(LNS_ERROR_INVALID_ARGUMENT, "the card is reached in words of 4 bytes, not at 0x%llx for %zu",
-                    (unsigned long long)address, size);
-}
-
 /* Writes through a window that shows `last`, or all tiles from `first` to `last`. */
 static lns_status write_window(unsigned window, const lns_blackhole_tile *first, lns_blackhole_tile last,
                                uint64_t address, const void *data, size_t size) {
-    const lns_status status = check_range(address, size);
+    const lns_status status = lns_blackhole_check_range(address, size);
     if (status != LNS_OK)
         return status;
     for (const char *source = data; size > 0;) {
@@ -209,7 +202,7 @@ static lns_status sim_multicast(lns_blackhole_transport *transport, lns_blackhol
 static lns_status sim_read(lns_blackhole_transport *transport, lns_blackhole_tile tile, uint64_t address, void *data,
                            size_t size) {
     (void)transport;
-    const lns_status status = check_range(address, size);
+    const lns_status status = lns_blackhole_check_range(address, size);
     if (status != LNS_OK)
         return status;
     for (char *target = data; size > 0;) {

@@ -70,6 +70,9 @@ struct lns_blackhole_transport {
     int columns; /* Tensix columns of this card, at least LNS_BLACKHOLE_COLUMNS */
 };
 
+/* What every write and read begins with. LNS_ERROR_INVALID_ARGUMENT: not whole words. */
+lns_status lns_blackhole_check_range(uint64_t address, size_t size);
+
 static inline lns_status lns_blackhole_write32(lns_blackhole_transport *transport, lns_blackhole_tile tile,
                                                uint64_t address, uint32_t value) {
     return transport->operations->write(transport, tile, address, &value, sizeof value);

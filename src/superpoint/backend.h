@@ -46,6 +46,9 @@ struct lns_backend {
 
 void lns_backend_result_free(lns_backend_result *result);
 
+/* Samples the descriptors of the result's keypoints in a map of 60 x 80 x 256. */
+lns_status lns_backend_sample(const float *map, lns_backend_result *result);
+
 /* The CPU. `options` has been checked. */
 lns_status lns_cpu_backend_open(const lns_superpoint_weights *weights, const lns_superpoint_options *options,
                                 lns_backend **backend);

@@ -73,15 +73,6 @@ static lns_status order(blackhole_backend *card, size_t count, int32_t max_keypo
     return lns_order_keypoints(card->found, count, max_keypoints, selection);
 }
 
-static lns_status sample(const blackhole_backend *card, lns_backend_result *result) {
-    const size_t count = result->selection.count;
-    result->descriptors = lns_alloc_array(count, LNS_DESCRIPTOR_SIZE * sizeof *result->descriptors);
-    if (result->descriptors == NULL)
-        return lns_fail_memory(count * LNS_DESCRIPTOR_SIZE * sizeof *result->descriptors);
-    lns_sample_descriptors(card->descriptors, result->selection.pixels, count, result->descriptors);
-    return LNS_OK;
-}
-
 static lns_status detect_alone(blackhole_backend *card, const uint8_t *frame, const lns_selection_rules *rules,
                                int with_descriptors, lns_backend_result *result) {
     size_t count = 0;
@@ -94,7 +85,7 @@ static lns_status detect_alone(blackhole_backend *card, const uint8_t *frame, co
     status = result->device_nms ? order(card, count, rules->max_keypoints, &result->selection)
                                 : lns_select_keypoints(card->scores, rules, &result->selection);
     if (status == LNS_OK && with_descriptors)
-        status = sample(card, result);
+        status = lns_backend_sample(card->descriptors, result);
     result->forward_ms = middle - start;
     result->postprocess_ms = lns_clock_ms() - middle;
     return status;

@@ -28,6 +28,15 @@ void lns_backend_result_free(lns_backend_result *result) {
     result->descriptors = NULL;
 }
 
+lns_status lns_backend_sample(const float *map, lns_backend_result *result) {
+    const size_t count = result->selection.count;
+    result->descriptors = lns_alloc_array(count, LNS_DESCRIPTOR_SIZE * sizeof *result->descriptors);
+    if (result->descriptors == NULL)
+        return lns_fail_memory(count * LNS_DESCRIPTOR_SIZE * sizeof *result->descriptors);
+    lns_sample_descriptors(map, result->selection.pixels, count, result->descriptors);
+    return LNS_OK;
+}
+
 static lns_status borrow_scratch(cpu_backend *cpu, lns_network_scratch **scratch) {
     *scratch = NULL;
     pthread_mutex_lock(&cpu->lock);
@@ -50,15 +59,6 @@ static void return_scratch(cpu_backend *cpu, lns_network_scratch *scratch) {
     lns_network_scratch_destroy(&scratch);
 }
 
-static lns_status sample(const float *map, lns_backend_result *result) {
-    const size_t count = result->selection.count;
-    result->descriptors = lns_alloc_array(count, LNS_DESCRIPTOR_SIZE * sizeof *result->descriptors);
-    if (result->descriptors == NULL)
-        return lns_fail_memory(count * LNS_DESCRIPTOR_SIZE * sizeof *result->descriptors);
-    lns_sample_descriptors(map, result->selection.pixels, count, result->descriptors);
-    return LNS_OK;
-}
-
 static lns_status detect(lns_backend *backend, const uint8_t *frame, const lns_selection_rules *rules,
                          int with_descriptors, lns_backend_result *result) {
     cpu_backend *cpu = (cpu_backend *)backend;
@@ -73,7 +73,7 @@ static lns_status detect(lns_backend *backend, const uint8_t *frame, const lns_s
     const double middle = lns_clock_ms();
     status = lns_select_keypoints(scores, rules, &result->selection);
     if (status == LNS_OK && with_descriptors)
-        status = sample(map, result);
+        status = lns_backend_sample(map, result);
     return_scratch(cpu, scratch);
     if (status != LNS_OK) {
         lns_backend_result_free(result);

@@ -244,6 +244,21 @@ static lns_status make_selection(const candidates *c, lns_selection *selection) 
     return LNS_OK;
 }
 
+/* Sorts the candidates by their keys from bit `first` on, unless `status` is an error already, and keeps at most
+ * max_keypoints of them. Frees them. */
+static lns_status finish(candidates *c, lns_status status, int first, int32_t max_keypoints, lns_selection *selection) {
+    if (status == LNS_OK)
+        status = sort_candidates(c, first);
+    if (max_keypoints >= 0 && c->count > (size_t)max_keypoints)
+        c->count = (size_t)max_keypoints;
+    if (status == LNS_OK)
+        status = make_selection(c, selection);
+    if (status != LNS_OK)
+        lns_selection_free(selection);
+    lns_free(c->keys);
+    return status;
+}
+
 lns_status lns_select_keypoints(const float *scores, const lns_selection_rules *rules, lns_selection *selection) {
     candidates c = {NULL, 0, 0};
     lns_status status = LNS_OK;
@@ -253,14 +268,7 @@ lns_status lns_select_keypoints(const float *scores, const lns_selection_rules *
         status = rules->nms_radius > 0 ? find_suppressed(scores, rules, &c) : find_all(scores, rules, &c);
     if (status == LNS_OK && rules->max_keypoints >= 0 && c.count > (size_t)rules->max_keypoints)
         keep_highest(&c, (size_t)rules->max_keypoints);
-    if (status == LNS_OK)
-        status = sort_candidates(&c, SCORE_BIT);
-    if (status == LNS_OK)
-        status = make_selection(&c, selection);
-    if (status != LNS_OK)
-        lns_selection_free(selection);
-    lns_free(c.keys);
-    return status;
+    return finish(&c, status, SCORE_BIT, rules->max_keypoints, selection);
 }
 
 lns_status lns_order_keypoints(const lns_scored_pixel *found, size_t count, int32_t max_keypoints,
@@ -271,15 +279,7 @@ lns_status lns_order_keypoints(const lns_scored_pixel *found, size_t count, int3
         return lns_fail_memory(count * sizeof *c.keys);
     for (size_t i = 0; i < count; i++)
         c.keys[i] = make_key(found[i].score, found[i].pixel);
-    lns_status status = sort_candidates(&c, 0);
-    if (max_keypoints >= 0 && c.count > (size_t)max_keypoints)
-        c.count = (size_t)max_keypoints;
-    if (status == LNS_OK)
-        status = make_selection(&c, selection);
-    if (status != LNS_OK)
-        lns_selection_free(selection);
-    lns_free(c.keys);
-    return status;
+    return finish(&c, LNS_OK, 0, max_keypoints, selection);
 }
 
 void lns_selection_free(lns_selection *selection) {
