@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Turns a file into a C array of the same bytes and a NUL at the end.
+"""Turns a file into a C array of the same bytes.
 
 usage: embed.py NAME HEADER FILE OUTPUT
+       embed.py --binary NAME HEADER FILE OUTPUT
 
-OUTPUT defines `const char NAME[SIZE + 1]`; it includes HEADER, which declares the name. A file that holds a NUL is
-refused, because its array would seem to end there.
+OUTPUT defines `const char NAME[SIZE + 1]`, with a NUL at the end; it includes HEADER, which declares the name. A file that
+holds a NUL is refused, because its array would seem to end there. With --binary it is `const unsigned char NAME[SIZE]`,
+of any bytes, and `const size_t NAME_size`.
 """
 import sys
 
@@ -17,7 +19,16 @@ def literal(line):
     return '"' + "".join(PLAIN.get(byte) or f"\\{byte:03o}" for byte in line) + '"'
 
 
-def main(name, header, source, output):
+def embed_binary(name, header, source, output):
+    with open(source, "rb") as file:
+        data = file.read()
+    rows = [", ".join(str(byte) for byte in data[i : i + 24]) for i in range(0, len(data), 24)]
+    with open(output, "w", encoding="ascii") as file:
+        file.write(f'#include "{header}"\n\nconst size_t {name}_size = {len(data)};\n')
+        file.write(f"const unsigned char {name}[{len(data)}] = {{\n    " + ",\n    ".join(rows) + ",\n};\n")
+
+
+def embed_text(name, header, source, output):
     with open(source, "rb") as file:
         data = file.read()
     if b"\0" in data:
@@ -29,6 +40,9 @@ def main(name, header, source, output):
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 5:
+    if len(sys.argv) == 6 and sys.argv[1] == "--binary":
+        embed_binary(*sys.argv[2:])
+    elif len(sys.argv) == 5:
+        embed_text(*sys.argv[1:])
+    else:
         sys.exit(__doc__)
-    main(*sys.argv[1:])

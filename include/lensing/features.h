@@ -49,6 +49,7 @@ typedef struct lns_features {
     int32_t nms_radius;
     int32_t border_removal_distance; /**< from the weights' config.json; pixels of the network frame */
     lns_timing timing_ms;
+    int32_t device_nms; /**< not 0: suppression ran on a device, such as a card, and not on the CPU */
 } lns_features;
 
 /** Copies a result with all its arrays. */

@@ -7,12 +7,14 @@
  *   features.h    the result: arrays, files, matching, pictures
  *   image.h       decode and resize by yourself
  *   weights.h     where weights come from, downloads
+ *   blackhole.h   Tenstorrent cards: which there are, and a check
  *   status.h      errors
  *   version.h     version, CPU
  */
 #ifndef LENSING_LENSING_H
 #define LENSING_LENSING_H
 
+#include <lensing/blackhole.h>
 #include <lensing/features.h>
 #include <lensing/image.h>
 #include <lensing/status.h>

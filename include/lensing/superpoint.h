@@ -36,15 +36,20 @@ typedef struct lns_superpoint_options {
     const char *weights; /**< a folder with config.json and model.safetensors, a .safetensors file, or a Hugging Face
                               repository id with optional "@revision", looked up in the local cache. NULL: the
                               environment, see lns_weights_locate() */
-    const char *backend; /**< "cpu"; NULL = "cpu" */
+    const char *backend; /**< "cpu", or "blackhole", a Tenstorrent card, see lensing/blackhole.h; NULL = "cpu" */
     int threads;         /**< threads of the model's pool, with the caller; 0 = as many as the CPU has; at most 256 */
-    lns_precision precision; /**< ::LNS_PRECISION_BF16 on a CPU without it: ::LNS_ERROR_UNSUPPORTED */
+    lns_precision precision; /**< of the CPU; without AVX512_BF16 ::LNS_PRECISION_BF16 is ::LNS_ERROR_UNSUPPORTED. A
+                                card has products of bfloat16 and sums in float32, whatever this says */
+    int device_id; /**< which card, N of /dev/tenstorrent/N; -1: what TT_DEVICE_ID says, or 0. The CPU has none */
 } lns_superpoint_options;
 
-/** Defaults: all NULL, 0, ::LNS_PRECISION_FP32. */
+/** Defaults: all NULL, 0, ::LNS_PRECISION_FP32, device_id -1. */
 LNS_API void lns_superpoint_options_init(lns_superpoint_options *options);
 
-/** Opens a model. Reads only local files; downloads are a matter of lns_weights_fetch().
+/** Opens a model. Reads only local files; downloads are a matter of lns_weights_fetch(). A card that is missing, is no
+ * Blackhole, has too few columns, or has a driver or firmware that is too old: ::LNS_ERROR_UNSUPPORTED; one that is in
+ * use or does not answer: ::LNS_ERROR_SYSTEM. With LENSING_TTSIM in the environment, the simulator that it names takes
+ * the place of any card.
  * @param options NULL for the defaults. @param model receives the model; NULL on error. */
 LNS_API lns_status lns_superpoint_open(const lns_superpoint_options *options, lns_superpoint **model);
 
@@ -121,16 +126,17 @@ LNS_API lns_status lns_superpoint_peak(lns_superpoint *model, double *gflops);
 
 /** Facts about an open model. The strings are owned by the model. */
 typedef struct lns_superpoint_info {
-    const char *backend;    /**< "cpu" */
-    const char *cpu_path;   /**< kernel set: "c", "avx2", "avx512"; with bf16 "avx512_bf16" */
-    const char *precision;  /**< "fp32" or "bf16" */
-    int threads;            /**< threads used for one call */
+    const char *backend;    /**< "cpu" or "blackhole" */
+    const char *cpu_path;   /**< kernel set: "c", "avx2", "avx512"; with bf16 "avx512_bf16"; "" on a card */
+    const char *precision;  /**< "fp32" or "bf16"; of a card "bf16" */
+    int threads;            /**< threads used for one call; on a card 1 */
     const char *file;       /**< path of the safetensors file */
     const char *repository; /**< what was asked for: the repository id or path */
     const char *revision;   /**< NULL when not asked for */
     const char *local_dir;  /**< folder that was given, or NULL */
     const char *license;    /**< licence of the weights as far as known; one line */
     int32_t border_removal_distance;
+    const char *device; /**< what runs the network: "cpu", the card's "/dev/tenstorrent/N", or "simulator" */
 } lns_superpoint_info;
 
 /** Fills @p info. @param struct_size sizeof(lns_superpoint_info) as the caller knows it. */

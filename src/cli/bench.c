@@ -22,6 +22,8 @@ const char lns_cli_bench_help[] = "Usage: lensing bench [OPTION]...\n"
                                   "                     repository[@revision]  [from the environment]\n"
                                   "  -t, --threads N    threads of the network, 0 to 256; 0: one for each CPU  [0]\n"
                                   "      --precision P  fp32 or bf16  [fp32]\n"
+                                  "      --backend B    cpu, or blackhole (a Tenstorrent card; no --layers)  [cpu]\n"
+                                  "      --device-id N  the card /dev/tenstorrent/N  [TT_DEVICE_ID, or 0]\n"
                                   "  -q, --quiet        no progress bar\n"
                                   "  -h, --help         this text\n"
                                   "\n"
@@ -45,11 +47,9 @@ typedef struct bench {
     int json;
     int layers;
     int quiet;
-    int precision; /* an lns_precision */
     int64_t runs;
-    int64_t threads;
     const char *image;
-    const char *weights;
+    lns_cli_model wanted;
     lns_superpoint *model;
     void *bytes; /* of the image */
     size_t size;
@@ -335,17 +335,15 @@ static int report(const bench *job, const spread *forward, const spread *detect,
 
 int lns_cli_bench(int argc, char **argv) {
     bench job = {.runs = 20};
-    const lns_cli_option options[] = {
+    lns_cli_option options[LNS_CLI_MODEL_OPTIONS + 6] = {
         {.kind = LNS_CLI_FLAG, .name = "json", .target = &job.json, .low = 1},
         {.kind = LNS_CLI_FLAG, .name = "layers", .target = &job.layers, .low = 1},
         {.kind = LNS_CLI_INTEGER, .name = "runs", .letter = 'r', .target = &job.runs, .low = 1, .high = 100000},
         {.kind = LNS_CLI_TEXT, .name = "image", .letter = 'i', .target = (void *)&job.image},
-        lns_cli_weights_option(&job.weights),
-        lns_cli_threads_option(&job.threads),
-        lns_cli_precision_option(&job.precision),
         {.kind = LNS_CLI_FLAG, .name = "quiet", .letter = 'q', .target = &job.quiet, .low = 1},
-        {.kind = LNS_CLI_END},
     };
+    lns_cli_model_init(&job.wanted);
+    lns_cli_model_options(&job.wanted, options + 5);
     int count;
     int code;
     if (!lns_cli_parse(argc, argv, options, lns_cli_bench_help, &count, &code))
@@ -361,7 +359,7 @@ int lns_cli_bench(int argc, char **argv) {
     layers measured = {.count = 0};
     code = prepare(&job);
     if (code == LNS_CLI_OK)
-        code = lns_cli_open_model(job.weights, job.threads, (lns_precision)job.precision, &job.model);
+        code = lns_cli_open_model(&job.wanted, &job.model);
     if (code == LNS_CLI_OK)
         code = measure(&job, "detect ", run_detect, &detect); /* first: it finds out whether the image is good */
     if (code == LNS_CLI_OK)

@@ -32,6 +32,7 @@ int lns_cli_fetch(int argc, char **argv);
 int lns_cli_info(int argc, char **argv);
 int lns_cli_bench(int argc, char **argv);
 int lns_cli_serve(int argc, char **argv);
+int lns_cli_blackhole_selftest(int argc, char **argv);
 
 /* Each is printed as it stands by `lensing help COMMAND` and `lensing COMMAND --help`: at most 80 columns, a final
  * newline. */
@@ -41,6 +42,7 @@ extern const char lns_cli_fetch_help[];
 extern const char lns_cli_info_help[];
 extern const char lns_cli_bench_help[];
 extern const char lns_cli_serve_help[];
+extern const char lns_cli_blackhole_selftest_help[];
 
 /* ---- Options (options.c) ---------------------------------------------------------------------------------------- */
 
@@ -78,35 +80,55 @@ bool lns_cli_parse_real(const char *text, double *value);
  * is near. */
 bool lns_cli_suggest(const char *text, const char *words, char *found, size_t size);
 
-/* ---- What detect and match share (settings.c) ------------------------------------------------------------------- */
+/* ---- What commands with a model share (settings.c) -------------------------------------------------------------- */
 
-typedef struct lns_cli_settings {
-    int64_t max_keypoints, nms_radius, max_pixels, threads;
-    double keypoint_threshold;
+/* Which model, and what runs it. */
+typedef struct lns_cli_model {
     const char *weights;
-    int exif;      /* an lns_exif_mode */
-    int precision; /* an lns_precision */
+    int64_t threads, device_id; /* -1: TT_DEVICE_ID */
+    int precision;              /* an lns_precision */
+    int backend;                /* an lns_cli_backend */
+} lns_cli_model;
+
+typedef enum lns_cli_backend { LNS_CLI_CPU, LNS_CLI_BLACKHOLE } lns_cli_backend;
+
+#define LNS_CLI_MODEL_OPTIONS 5
+
+/* The library's defaults, and LNS_CLI_MODEL_OPTIONS rows of a table of options. */
+void lns_cli_model_init(lns_cli_model *model);
+void lns_cli_model_options(lns_cli_model *model, lns_cli_option *rows);
+
+/* What detect and match share. */
+typedef struct lns_cli_settings {
+    lns_cli_model model;
+    int64_t max_keypoints, nms_radius, max_pixels;
+    double keypoint_threshold;
+    int exif; /* an lns_exif_mode */
     int quiet;
 } lns_cli_settings;
 
-#define LNS_CLI_SETTINGS_OPTIONS 9
+#define LNS_CLI_SETTINGS_OPTIONS (LNS_CLI_MODEL_OPTIONS + 6)
 
 /* The library's defaults. */
 void lns_cli_settings_init(lns_cli_settings *settings);
 /* Writes LNS_CLI_SETTINGS_OPTIONS rows of a table of options. */
 void lns_cli_settings_options(lns_cli_settings *settings, lns_cli_option *rows);
-/* The rows of --weights, --threads and --precision alone; the target of the last gets an lns_precision. */
+/* The rows of --weights, --threads, --precision and --device-id alone; the target of the third gets an lns_precision.
+ */
 lns_cli_option lns_cli_weights_option(const char **target);
 lns_cli_option lns_cli_threads_option(int64_t *target);
 lns_cli_option lns_cli_precision_option(int *target);
+lns_cli_option lns_cli_device_option(int64_t *target);
 void lns_cli_settings_image(const lns_cli_settings *settings, lns_image_options *options);
 /* `options->image` is left NULL. */
 void lns_cli_settings_detect(const lns_cli_settings *settings, lns_detect_options *options);
 
 /* LENSING_CPU names a kernel set that this machine can run. Reports an error otherwise. */
 bool lns_cli_check_environment(void);
+/* TT_DEVICE_ID, where it counts because `device_id` is -1, is the number of a card. Reports an error otherwise. */
+bool lns_cli_check_device(int64_t device_id);
 /* Opens a model; reports an error. Returns an exit code. */
-int lns_cli_open_model(const char *weights, int64_t threads, lns_precision precision, lns_superpoint **model);
+int lns_cli_open_model(const lns_cli_model *wanted, lns_superpoint **model);
 
 /* ---- Output (output.c) ------------------------------------------------------------------------------------------ */
 

@@ -50,6 +50,10 @@ const char lns_cli_detect_help[] = "Usage: lensing detect [OPTION]... IMAGE...\n
                                    "      --precision P           arithmetic of the network: fp32, or bf16, which is\n"
                                    "                              faster and less exact, and needs AVX512_BF16\n"
                                    "                              [fp32]\n"
+                                   "      --backend B             cpu, or blackhole: a Tenstorrent card, which has\n"
+                                   "                              products of bfloat16 whatever --precision says\n"
+                                   "                              [cpu]\n"
+                                   "      --device-id N           the card /dev/tenstorrent/N  [TT_DEVICE_ID, or 0]\n"
                                    "  -h, --help                  this text\n"
                                    "\n"
                                    "Examples:\n"
@@ -254,13 +258,12 @@ static int run(detection *job) {
     const lns_cli_detector_options options = {.inputs = &job->inputs,
                                               .image = &job->image,
                                               .detect = &job->detect,
-                                              .threads = job->settings.threads,
+                                              .threads = job->settings.model.threads,
                                               .draw = job->draw != NULL};
     /* The first pictures are decoded while the weights are read. */
     int code = lns_cli_detector_start(&options, &job->detector);
     if (code == LNS_CLI_OK)
-        code = lns_cli_open_model(job->settings.weights, job->settings.threads, (lns_precision)job->settings.precision,
-                                  &job->model);
+        code = lns_cli_open_model(&job->settings.model, &job->model);
     if (code == LNS_CLI_OK) {
         lns_cli_detector_use(job->detector, job->model);
         code = write_results(job);

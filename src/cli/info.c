@@ -7,8 +7,8 @@
 
 const char lns_cli_info_help[] = "Usage: lensing info [OPTION]...\n"
                                  "\n"
-                                 "Shows the version, what this build can do, what this CPU can do, and the weights\n"
-                                 "that would be used, or why there are none.\n"
+                                 "Shows the version, what this build can do, what this CPU can do, the Tenstorrent\n"
+                                 "cards, and the weights that would be used, or why there are none.\n"
                                  "\n"
                                  "      --json       one JSON object\n"
                                  "  -w, --weights W  look at these weights: a folder, a .safetensors file or a\n"
@@ -22,6 +22,8 @@ const char lns_cli_info_help[] = "Usage: lensing info [OPTION]...\n"
                                  "Exit code: 0, also without weights; 2 when LENSING_CPU names a kernel set that\n"
                                  "this CPU cannot run; 3 when --weights was given and these weights do not load.\n";
 
+#define CARDS_SHOWN 16
+
 typedef struct facts {
     const char *cpu_path; /* NULL: `cpu_problem` says why */
     char cpu_problem[512];
@@ -29,7 +31,24 @@ typedef struct facts {
     lns_status weights_status;
     lns_superpoint_info model;
     int threads;
+    lns_blackhole_card cards[CARDS_SHOWN];
+    size_t card_count;
 } facts;
+
+/* What is known of a card, which is nothing when it could not be asked. */
+static void add_text_card(lns_cli_text *text, const lns_blackhole_card *card) {
+    lns_cli_text_add(text, "card %-2d       ", card->id);
+    if (card->kind[0] != '\0')
+        lns_cli_text_add(text, "%s at %s, driver %s, ", card->kind, card->bus, card->driver);
+    if (card->firmware[0] != '\0')
+        lns_cli_text_add(text, "firmware %s, ", card->firmware);
+    if (card->columns > 0)
+        lns_cli_text_add(text, "%d columns, %d MHz, %.1f C, ", card->columns, card->clock_mhz, card->temperature);
+    if (card->problem[0] != '\0')
+        lns_cli_text_add(text, "cannot be used: %s\n", card->problem);
+    else
+        lns_cli_text_add(text, "%s\n", card->is_in_use ? "in use" : "free");
+}
 
 static void add_text_model(lns_cli_text *text, const lns_superpoint_info *model) {
     lns_cli_text_add(text, "weights       %s\n", model->file);
@@ -51,6 +70,10 @@ static void add_text(lns_cli_text *text, const facts *found) {
     else
         lns_cli_text_add(text, "cpu path      none: %s\n", found->cpu_problem);
     lns_cli_text_add(text, "threads       %d\n", found->threads);
+    for (size_t i = 0; i < found->card_count; i++)
+        add_text_card(text, &found->cards[i]);
+    if (found->card_count == 0)
+        lns_cli_text_add(text, "cards         none\n");
     if (found->weights_problem[0] == '\0')
         add_text_model(text, &found->model);
     else
@@ -62,6 +85,19 @@ static void add_member(lns_cli_text *text, const char *name, const char *value) 
     lns_cli_text_json(text, value);
 }
 
+static void add_json_card(lns_cli_text *text, const lns_blackhole_card *card) {
+    lns_cli_text_add(text, "{\"id\":%d", card->id);
+    add_member(text, "kind", card->kind);
+    add_member(text, "bus", card->bus);
+    add_member(text, "driver", card->driver);
+    add_member(text, "firmware", card->firmware);
+    lns_cli_text_add(text, ",\"columns\":%d,\"clock_mhz\":%d,\"temperature\":", card->columns, card->clock_mhz);
+    lns_cli_text_number(text, card->temperature, 1);
+    lns_cli_text_add(text, ",\"in_use\":%s,\"problem\":", card->is_in_use ? "true" : "false");
+    lns_cli_text_json(text, card->problem[0] != '\0' ? card->problem : NULL);
+    lns_cli_text_add(text, "}");
+}
+
 static void add_json(lns_cli_text *text, const facts *found) {
     const lns_superpoint_info *model = &found->model;
     lns_cli_text_add(text, "{\"version\":");
@@ -71,7 +107,12 @@ static void add_json(lns_cli_text *text, const facts *found) {
     add_member(text, "cpu_path", found->cpu_path);
     if (found->cpu_path == NULL)
         add_member(text, "cpu_error", found->cpu_problem);
-    lns_cli_text_add(text, ",\"threads\":%d,\"weights\":", found->threads);
+    lns_cli_text_add(text, ",\"threads\":%d,\"cards\":[", found->threads);
+    for (size_t i = 0; i < found->card_count; i++) {
+        lns_cli_text_add(text, "%s", i > 0 ? "," : "");
+        add_json_card(text, &found->cards[i]);
+    }
+    lns_cli_text_add(text, "],\"weights\":");
     if (found->weights_problem[0] != '\0') {
         lns_cli_text_add(text, "null");
         add_member(text, "weights_error", found->weights_problem);
@@ -87,6 +128,13 @@ static void add_json(lns_cli_text *text, const facts *found) {
         lns_cli_text_add(text, ",\"border_removal_distance\":%d}", (int)model->border_removal_distance);
     }
     lns_cli_text_add(text, "}\n");
+}
+
+static void look_for_cards(facts *found) {
+    if (lns_blackhole_list(found->cards, sizeof found->cards[0], CARDS_SHOWN, &found->card_count) != LNS_OK)
+        found->card_count = 0;
+    if (found->card_count > CARDS_SHOWN)
+        found->card_count = CARDS_SHOWN;
 }
 
 static void look(const char *weights, facts *found, lns_superpoint **model) {
@@ -136,6 +184,7 @@ int lns_cli_info(int argc, char **argv) {
     }
     facts found = {0};
     lns_superpoint *model = NULL;
+    look_for_cards(&found);
     look(weights, &found, &model);
     lns_cli_text text = {0};
     if (json)

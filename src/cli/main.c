@@ -7,15 +7,17 @@
 
 static const char main_help[] = "Usage: lensing COMMAND [OPTION]... [ARGUMENT]...\n"
                                 "\n"
-                                "SuperPoint: keypoints and descriptors of images, on the CPU.\n"
+                                "SuperPoint: keypoints and descriptors of images, on the CPU or on a Tenstorrent\n"
+                                "Blackhole card.\n"
                                 "\n"
                                 "Commands:\n"
                                 "  detect IMAGE...     find keypoints; write JSON, NPZ or HDF5, draw pictures\n"
                                 "  match A B           match the keypoints of two images\n"
                                 "  fetch [REPOSITORY]  download weights from Hugging Face\n"
-                                "  info                show version, CPU, and which weights would be used\n"
+                                "  info                show version, CPU, cards, and which weights would be used\n"
                                 "  bench               measure the speed\n"
                                 "  serve               answer HTTP requests\n"
+                                "  blackhole-selftest  check a Tenstorrent Blackhole card\n"
                                 "  help [COMMAND]      this text, or all options of a command, with examples\n"
                                 "\n"
                                 "Options:\n"
@@ -33,6 +35,8 @@ static const char main_help[] = "Usage: lensing COMMAND [OPTION]... [ARGUMENT]..
                                 "\n"
                                 "Environment:\n"
                                 "  LENSING_CPU          kernels to use: c, avx2 or avx512  [the best there are]\n"
+                                "  TT_DEVICE_ID         which card --backend blackhole takes  [0]\n"
+                                "  LENSING_TTSIM        libttsim.so of the simulator to take in place of a card\n"
                                 "  SP_WEIGHTS_DIR       folder with config.json and model.safetensors\n"
                                 "  HF_MODEL             folder, .safetensors file or repository with the weights\n"
                                 "  TT_WEIGHTS_REVISION  revision of the repository that HF_MODEL names\n"
@@ -61,6 +65,7 @@ static const command commands[] = {
     {"detect", lns_cli_detect, lns_cli_detect_help}, {"match", lns_cli_match, lns_cli_match_help},
     {"fetch", lns_cli_fetch, lns_cli_fetch_help},    {"info", lns_cli_info, lns_cli_info_help},
     {"bench", lns_cli_bench, lns_cli_bench_help},    {"serve", lns_cli_serve, lns_cli_serve_help},
+    {"blackhole-selftest", lns_cli_blackhole_selftest, lns_cli_blackhole_selftest_help},
 };
 
 static const command *find_command(const char *name) {
@@ -72,10 +77,10 @@ static const command *find_command(const char *name) {
 }
 
 static int unknown_command(const char *name) {
-    char near[16];
+    char near[24];
     if (name[0] == '-')
         lns_cli_error("unknown option '%s'; options come after a command, see `lensing --help`", name);
-    else if (lns_cli_suggest(name, "detect match fetch info bench serve help", near, sizeof near))
+    else if (lns_cli_suggest(name, "detect match fetch info bench serve blackhole-selftest help", near, sizeof near))
         lns_cli_error("unknown command '%s'; did you mean %s?", name, near);
     else
         lns_cli_error("unknown command '%s'; see `lensing --help`", name);

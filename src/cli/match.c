@@ -34,6 +34,8 @@ const char lns_cli_match_help[] = "Usage: lensing match [OPTION]... A B\n"
                                   "  -w, --weights W             folder, .safetensors file or repository[@revision]\n"
                                   "  -t, --threads N             0 to 256; 0: one for each CPU  [0]\n"
                                   "      --precision P           fp32 or bf16  [fp32]\n"
+                                  "      --backend B             cpu or blackhole  [cpu]\n"
+                                  "      --device-id N           the card /dev/tenstorrent/N  [TT_DEVICE_ID, or 0]\n"
                                   "  -h, --help                  this text\n"
                                   "\n"
                                   "Examples:\n"
@@ -94,7 +96,7 @@ static int find_matches(matching *job) {
     lns_match_options_init(&options);
     options.ratio = (float)job->ratio;
     options.min_similarity = (float)job->min_similarity;
-    options.threads = (int)job->settings.threads;
+    options.threads = (int)job->settings.model.threads;
     const lns_status status =
         lns_match_features(job->found[0].features, job->found[1].features, &options, &job->matches);
     if (status == LNS_OK)
@@ -177,12 +179,11 @@ static int run(matching *job) {
     const lns_cli_detector_options options = {.inputs = &job->inputs,
                                               .image = &job->image,
                                               .detect = &job->detect,
-                                              .threads = job->settings.threads,
+                                              .threads = job->settings.model.threads,
                                               .keep_planes = true};
     int code = lns_cli_detector_start(&options, &job->detector);
     if (code == LNS_CLI_OK)
-        code = lns_cli_open_model(job->settings.weights, job->settings.threads, (lns_precision)job->settings.precision,
-                                  &job->model);
+        code = lns_cli_open_model(&job->settings.model, &job->model);
     if (code == LNS_CLI_OK) {
         lns_cli_detector_use(job->detector, job->model);
         code = detect_both(job);

@@ -1,27 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The options that several commands share, and the way from them to an open model. */
+#include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli.h"
 
 #define THREADS_LIMIT 256
 
+void lns_cli_model_init(lns_cli_model *model) {
+    lns_superpoint_options options;
+    lns_superpoint_options_init(&options);
+    *model = (lns_cli_model){
+        .threads = options.threads, .precision = (int)options.precision, .device_id = options.device_id};
+}
+
 void lns_cli_settings_init(lns_cli_settings *settings) {
     lns_detect_options detect;
     lns_image_options image;
-    lns_superpoint_options model;
     lns_detect_options_init(&detect);
     lns_image_options_init(&image);
-    lns_superpoint_options_init(&model);
     *settings = (lns_cli_settings){
         .max_keypoints = detect.max_keypoints,
         .nms_radius = detect.nms_radius,
         .keypoint_threshold = detect.keypoint_threshold,
         .max_pixels = (int64_t)image.max_pixels,
         .exif = (int)image.exif,
-        .threads = model.threads,
-        .precision = (int)model.precision,
     };
+    lns_cli_model_init(&settings->model);
 }
 
 lns_cli_option lns_cli_weights_option(const char **target) {
@@ -37,8 +43,23 @@ lns_cli_option lns_cli_precision_option(int *target) {
     return (lns_cli_option){.kind = LNS_CLI_CHOICE, .name = "precision", .target = target, .choices = "fp32 bf16"};
 }
 
+lns_cli_option lns_cli_device_option(int64_t *target) {
+    return (lns_cli_option){.kind = LNS_CLI_INTEGER, .name = "device-id", .target = target, .low = 0, .high = INT_MAX};
+}
+
+void lns_cli_model_options(lns_cli_model *model, lns_cli_option *rows) {
+    const lns_cli_option table[LNS_CLI_MODEL_OPTIONS] = {
+        lns_cli_weights_option(&model->weights),
+        lns_cli_threads_option(&model->threads),
+        lns_cli_precision_option(&model->precision),
+        {.kind = LNS_CLI_CHOICE, .name = "backend", .target = &model->backend, .choices = "cpu blackhole"},
+        lns_cli_device_option(&model->device_id),
+    };
+    memcpy(rows, table, sizeof table);
+}
+
 void lns_cli_settings_options(lns_cli_settings *settings, lns_cli_option *rows) {
-    const lns_cli_option table[LNS_CLI_SETTINGS_OPTIONS] = {
+    const lns_cli_option table[LNS_CLI_SETTINGS_OPTIONS - LNS_CLI_MODEL_OPTIONS] = {
         {.kind = LNS_CLI_INTEGER,
          .name = "max-keypoints",
          .letter = 'n',
@@ -55,14 +76,12 @@ void lns_cli_settings_options(lns_cli_settings *settings, lns_cli_option *rows) 
          .target = &settings->nms_radius,
          .low = 0,
          .high = LNS_NMS_RADIUS_LIMIT},
-        lns_cli_weights_option(&settings->weights),
-        lns_cli_threads_option(&settings->threads),
         {.kind = LNS_CLI_CHOICE, .name = "exif", .target = &settings->exif, .choices = "ignore apply"},
         {.kind = LNS_CLI_INTEGER, .name = "max-pixels", .target = &settings->max_pixels, .low = 0, .high = 1e15},
-        lns_cli_precision_option(&settings->precision),
         {.kind = LNS_CLI_FLAG, .name = "quiet", .letter = 'q', .target = &settings->quiet, .low = 1},
     };
     memcpy(rows, table, sizeof table);
+    lns_cli_model_options(&settings->model, rows + sizeof table / sizeof table[0]);
 }
 
 void lns_cli_settings_image(const lns_cli_settings *settings, lns_image_options *options) {
@@ -85,12 +104,27 @@ bool lns_cli_check_environment(void) {
     return false;
 }
 
-int lns_cli_open_model(const char *weights, int64_t threads, lns_precision precision, lns_superpoint **model) {
+bool lns_cli_check_device(int64_t device_id) {
+    const char *text = getenv("TT_DEVICE_ID");
+    int64_t number;
+    if (device_id >= 0 || text == NULL || text[0] == '\0')
+        return true;
+    if (lns_cli_parse_integer(text, &number) && number >= 0 && number <= INT_MAX)
+        return true;
+    lns_cli_error("TT_DEVICE_ID must be the N of a card /dev/tenstorrent/N, but is '%s'", text);
+    return false;
+}
+
+int lns_cli_open_model(const lns_cli_model *wanted, lns_superpoint **model) {
     lns_superpoint_options options;
     lns_superpoint_options_init(&options);
-    options.weights = weights;
-    options.threads = (int)threads;
-    options.precision = precision;
+    options.weights = wanted->weights;
+    options.threads = (int)wanted->threads;
+    options.precision = (lns_precision)wanted->precision;
+    options.backend = wanted->backend == LNS_CLI_BLACKHOLE ? "blackhole" : "cpu";
+    options.device_id = (int)wanted->device_id;
+    if (wanted->backend == LNS_CLI_BLACKHOLE && !lns_cli_check_device(wanted->device_id))
+        return LNS_CLI_USAGE;
     const lns_status status = lns_superpoint_open(&options, model);
     switch (status) {
     case LNS_OK:
@@ -104,9 +138,9 @@ int lns_cli_open_model(const char *weights, int64_t threads, lns_precision preci
     case LNS_ERROR_WEIGHTS:
         lns_cli_report(NULL);
         return LNS_CLI_WEIGHTS;
-    case LNS_ERROR_UNSUPPORTED: /* --precision */
+    case LNS_ERROR_UNSUPPORTED: /* a card, or --precision */
         lns_cli_report(NULL);
-        return LNS_CLI_USAGE;
+        return wanted->backend == LNS_CLI_BLACKHOLE ? LNS_CLI_OTHER : LNS_CLI_USAGE;
     default:
         lns_cli_report(NULL);
         return lns_cli_exit_code(status);

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/options.h"
 #include "base/memory.h"
+#include "base/options.h"
 #include "base/utf8.h"
 #include "features/base64.h"
 #include "features/npz.h"
@@ -229,7 +229,10 @@ lns_status lns_features_to_json(const lns_features *features, const lns_json_opt
     lns_status status = lns_options_take(&used, sizeof used, options, "lns_json_options");
     if (status != LNS_OK)
         return status;
-    const lns_json_shape shape = {.file = used.file, .descriptors = used.descriptors, .serving_path = used.serving_path};
+    const lns_json_shape shape = {.file = used.file,
+                                  .descriptors = used.descriptors,
+                                  .serving_path = used.serving_path,
+                                  .device_nms = features->device_nms};
     size_t length = 0;
     status = lns_json_write(features, &shape, text, &length);
     if (size != NULL)

@@ -17,6 +17,7 @@ typedef struct lns_backend_result {
     lns_selection selection;
     float *descriptors; /* count x 256, each of length 1; NULL when not asked for; freed with lns_free() */
     double forward_ms, postprocess_ms;
+    int device_nms; /* not 0: suppression ran on a device, and not on the CPU */
 } lns_backend_result;
 
 typedef struct lns_backend lns_backend;
@@ -39,14 +40,23 @@ typedef struct lns_backend_operations {
 /* Every backend begins with this. */
 struct lns_backend {
     const lns_backend_operations *operations;
-    const char *cpu_path; /* kernel set; "" where there is none */
+    const char *cpu_path;  /* kernel set; "" where there is none */
+    const char *precision; /* "fp32" or "bf16" */
+    const char *device;    /* as in lns_superpoint_info */
     int threads;
 };
 
 void lns_backend_result_free(lns_backend_result *result);
 
+/* Samples the descriptors of the result's keypoints in a map of 60 x 80 x 256. */
+lns_status lns_backend_sample(const float *map, lns_backend_result *result);
+
 /* The CPU. `options` has been checked. */
 lns_status lns_cpu_backend_open(const lns_superpoint_weights *weights, const lns_superpoint_options *options,
                                 lns_backend **backend);
+
+/* A Blackhole card, or the simulator in its place. */
+lns_status lns_blackhole_backend_open(const lns_superpoint_weights *weights, const lns_superpoint_options *options,
+                                      lns_backend **backend);
 
 #endif

@@ -26,6 +26,15 @@ void lns_backend_result_free(lns_backend_result *result) {
     result->descriptors = NULL;
 }
 
+lns_status lns_backend_sample(const float *map, lns_backend_result *result) {
+    const size_t count = result->selection.count;
+    result->descriptors = lns_alloc_array(count, LNS_DESCRIPTOR_SIZE * sizeof *result->descriptors);
+    if (result->descriptors == NULL)
+        return lns_fail_memory(count * LNS_DESCRIPTOR_SIZE * sizeof *result->descriptors);
+    lns_sample_descriptors(map, result->selection.pixels, count, result->descriptors);
+    return LNS_OK;
+}
+
 static lns_status borrow_scratch(cpu_backend *cpu, lns_network_scratch **scratch) {
     *scratch = NULL;
     pthread_mutex_lock(&cpu->lock);
@@ -51,16 +60,12 @@ static void return_scratch(cpu_backend *cpu, lns_network_scratch *scratch) {
 /* Only the cells that keypoints lie between get a descriptor: a third of them for 600 keypoints. */
 static lns_status describe(cpu_backend *cpu, lns_network_scratch *scratch, lns_backend_result *result) {
     const lns_selection *found = &result->selection;
-    result->descriptors = lns_alloc_array(found->count, LNS_DESCRIPTOR_SIZE * sizeof *result->descriptors);
-    if (result->descriptors == NULL)
-        return lns_fail_memory(found->count * LNS_DESCRIPTOR_SIZE * sizeof *result->descriptors);
     uint16_t cells[LNS_CELLS];
     const double start = lns_clock_ms();
     const size_t count = lns_list_cells(found->pixels, found->count, cells);
     const float *map = lns_network_describe(cpu->network, scratch, cells, count);
     result->forward_ms += lns_clock_ms() - start;
-    lns_sample_descriptors(map, found->pixels, found->count, result->descriptors);
-    return LNS_OK;
+    return lns_backend_sample(map, result);
 }
 
 static lns_status detect(lns_backend *backend, const uint8_t *frame, const lns_selection_rules *rules,
@@ -158,6 +163,8 @@ lns_status lns_cpu_backend_open(const lns_superpoint_weights *weights, const lns
         return lns_fail_memory(sizeof *cpu);
     pthread_mutex_init(&cpu->lock, NULL);
     cpu->base.operations = &operations;
+    cpu->base.device = "cpu";
+    cpu->base.precision = options->precision == LNS_PRECISION_BF16 ? "bf16" : "fp32";
     cpu->base.threads = options->threads > 0 ? options->threads : lns_cpu_count();
     if (cpu->base.threads > LNS_THREADS_LIMIT)
         cpu->base.threads = LNS_THREADS_LIMIT;

@@ -288,10 +288,10 @@ static lns_status find_all(const float *scores, const lns_selection_rules *rules
 
 /* ---- Selection ---------------------------------------------------------------------------------- */
 
-enum { DIGIT_BITS = 11, DIGITS = 1 << DIGIT_BITS, PASSES = 3 };
+enum { DIGIT_BITS = 11, DIGITS = 1 << DIGIT_BITS, PASSES = 3, SCORE_BIT = 32 };
 
 static uint32_t digit(uint64_t key, int pass) {
-    return (uint32_t)(key >> (32 + pass * DIGIT_BITS)) & (DIGITS - 1);
+    return (uint32_t)(key >> (SCORE_BIT + pass * DIGIT_BITS)) & (DIGITS - 1);
 }
 
 /* Keeps the k highest scores, among equal ones at the cut the first, in their old order. Finds the score at the cut
@@ -321,15 +321,15 @@ static void keep_highest(candidates *c, size_t k) {
     c->count = kept;
 }
 
-/* Stable sort by falling score, from the lowest digit of the keys. */
-static lns_status sort_candidates(candidates *c) {
+/* Stable sort by the part of the keys from bit `first` on, from the lowest digit. */
+static lns_status sort_candidates(candidates *c, int first) {
     uint64_t *other = lns_alloc_array(c->count, sizeof *other);
     if (other == NULL)
         return lns_fail_memory(c->count * sizeof *other);
-    for (int pass = 0; pass < PASSES; pass++) {
+    for (int shift = first; shift < 64; shift += DIGIT_BITS) {
         size_t position[DIGITS] = {0};
         for (size_t i = 0; i < c->count; i++)
-            position[digit(c->keys[i], pass)]++;
+            position[c->keys[i] >> shift & (DIGITS - 1)]++;
         size_t sum = 0;
         for (uint32_t d = 0; d < DIGITS; d++) {
             const size_t here = position[d];
@@ -337,7 +337,7 @@ static lns_status sort_candidates(candidates *c) {
             sum += here;
         }
         for (size_t i = 0; i < c->count; i++)
-            other[position[digit(c->keys[i], pass)]++] = c->keys[i];
+            other[position[c->keys[i] >> shift & (DIGITS - 1)]++] = c->keys[i];
         uint64_t *swap = c->keys;
         c->keys = other;
         other = swap;
@@ -359,6 +359,21 @@ static lns_status make_selection(const candidates *c, lns_selection *selection) 
     return LNS_OK;
 }
 
+/* Sorts the candidates by their keys from bit `first` on, unless `status` is an error already, and keeps at most
+ * max_keypoints of them. Frees them. */
+static lns_status finish(candidates *c, lns_status status, int first, int32_t max_keypoints, lns_selection *selection) {
+    if (status == LNS_OK)
+        status = sort_candidates(c, first);
+    if (max_keypoints >= 0 && c->count > (size_t)max_keypoints)
+        c->count = (size_t)max_keypoints;
+    if (status == LNS_OK)
+        status = make_selection(c, selection);
+    if (status != LNS_OK)
+        lns_selection_free(selection);
+    lns_free(c->keys);
+    return status;
+}
+
 lns_status lns_select_keypoints(const float *scores, const lns_selection_rules *rules, lns_selection *selection) {
     candidates c = {NULL, 0, 0};
     lns_status status = LNS_OK;
@@ -368,14 +383,18 @@ lns_status lns_select_keypoints(const float *scores, const lns_selection_rules *
         status = rules->nms_radius > 0 ? find_suppressed(scores, rules, &c) : find_all(scores, rules, &c);
     if (status == LNS_OK && rules->max_keypoints >= 0 && c.count > (size_t)rules->max_keypoints)
         keep_highest(&c, (size_t)rules->max_keypoints);
-    if (status == LNS_OK)
-        status = sort_candidates(&c);
-    if (status == LNS_OK)
-        status = make_selection(&c, selection);
-    if (status != LNS_OK)
-        lns_selection_free(selection);
-    lns_free(c.keys);
-    return status;
+    return finish(&c, status, SCORE_BIT, rules->max_keypoints, selection);
+}
+
+lns_status lns_order_keypoints(const lns_scored_pixel *found, size_t count, int32_t max_keypoints,
+                               lns_selection *selection) {
+    candidates c = {lns_alloc_array(count, sizeof *c.keys), count, count};
+    *selection = (lns_selection){0, NULL, NULL};
+    if (c.keys == NULL)
+        return lns_fail_memory(count * sizeof *c.keys);
+    for (size_t i = 0; i < count; i++)
+        c.keys[i] = make_key(found[i].score, found[i].pixel);
+    return finish(&c, LNS_OK, 0, max_keypoints, selection);
 }
 
 void lns_selection_free(lns_selection *selection) {

@@ -36,6 +36,18 @@ typedef struct lns_selection {
  * are kept; of equal scores at that cut, the first in row-major order. A score that is not a number is never a keypoint
  * and suppresses nothing. On an error the selection is empty. */
 lns_status lns_select_keypoints(const float *scores, const lns_selection_rules *rules, lns_selection *selection);
+
+/* A keypoint that was found elsewhere: suppression, threshold and border have been applied. */
+typedef struct lns_scored_pixel {
+    uint32_t pixel; /* y * LNS_NETWORK_WIDTH + x */
+    float score;    /* > 0 */
+} lns_scored_pixel;
+
+/* Puts such keypoints, which come in any order, into the order of a selection, and keeps at most max_keypoints (-1 =
+ * all) of them, as lns_select_keypoints() does. */
+lns_status lns_order_keypoints(const lns_scored_pixel *found, size_t count, int32_t max_keypoints,
+                               lns_selection *selection);
+
 /* Frees the arrays and empties the selection. */
 void lns_selection_free(lns_selection *selection);
 

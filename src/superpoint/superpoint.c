@@ -17,7 +17,6 @@ struct lns_superpoint {
     lns_backend *backend;
     lns_weights_location *location;
     char *license;
-    lns_precision precision;
     int border;
 };
 
@@ -28,6 +27,7 @@ void lns_superpoint_options_init(lns_superpoint_options *options) {
         return;
     memset(options, 0, sizeof *options);
     options->struct_size = sizeof *options;
+    options->device_id = -1;
 }
 
 void lns_detect_options_init(lns_detect_options *options) {
@@ -41,6 +41,10 @@ void lns_detect_options_init(lns_detect_options *options) {
     options->return_descriptors = 1;
 }
 
+static int is_blackhole(const lns_superpoint_options *options) {
+    return options->backend != NULL && strcmp(options->backend, "blackhole") == 0;
+}
+
 static lns_status take_open_options(const lns_superpoint_options *given, lns_superpoint_options *options) {
     lns_superpoint_options_init(options);
     const lns_status status = lns_options_take(options, sizeof *options, given, "lns_superpoint_options");
@@ -49,8 +53,9 @@ static lns_status take_open_options(const lns_superpoint_options *given, lns_sup
     if (options->threads < 0 || options->threads > LNS_THREADS_LIMIT)
         return lns_fail(LNS_ERROR_INVALID_ARGUMENT, "threads is %d; it must be 0 (all CPUs) to %d", options->threads,
                         LNS_THREADS_LIMIT);
-    if (options->backend != NULL && strcmp(options->backend, "cpu") != 0)
-        return lns_fail(LNS_ERROR_UNSUPPORTED, "backend '%s' is not known; this build has 'cpu'", options->backend);
+    if (options->backend != NULL && strcmp(options->backend, "cpu") != 0 && !is_blackhole(options))
+        return lns_fail(LNS_ERROR_UNSUPPORTED, "backend '%s' is not known; there are 'cpu' and 'blackhole'",
+                        options->backend);
     if (options->precision != LNS_PRECISION_FP32 && options->precision != LNS_PRECISION_BF16)
         return lns_fail(LNS_ERROR_UNSUPPORTED,
                         "precision %d is not known; this build has LNS_PRECISION_FP32 and LNS_PRECISION_BF16",
@@ -88,7 +93,8 @@ static lns_status open_backend(lns_superpoint *model, const lns_superpoint_optio
     if (model->license == NULL)
         status = lns_fail_memory(1);
     if (status == LNS_OK)
-        status = lns_cpu_backend_open(weights, options, &model->backend);
+        status = is_blackhole(options) ? lns_blackhole_backend_open(weights, options, &model->backend)
+                                       : lns_cpu_backend_open(weights, options, &model->backend);
     lns_superpoint_weights_close(&weights);
     return status;
 }
@@ -104,7 +110,6 @@ lns_status lns_superpoint_open(const lns_superpoint_options *given, lns_superpoi
     lns_superpoint *model = lns_calloc(1, sizeof *model);
     if (model == NULL)
         return lns_fail_memory(sizeof *model);
-    model->precision = options.precision;
     status = lns_weights_locate(options.weights, &model->location);
     if (status == LNS_OK)
         status = open_backend(model, &options);
@@ -137,7 +142,7 @@ lns_status lns_superpoint_describe(const lns_superpoint *model, lns_superpoint_i
     const lns_superpoint_info facts = {
         .backend = model->backend->operations->name,
         .cpu_path = model->backend->cpu_path,
-        .precision = model->precision == LNS_PRECISION_BF16 ? "bf16" : "fp32",
+        .precision = model->backend->precision,
         .threads = model->backend->threads,
         .file = model->location->safetensors,
         .repository = model->location->repository,
@@ -145,6 +150,7 @@ lns_status lns_superpoint_describe(const lns_superpoint *model, lns_superpoint_i
         .local_dir = model->location->local_dir,
         .license = model->license,
         .border_removal_distance = model->border,
+        .device = model->backend->device,
     };
     memcpy(info, &facts, struct_size);
     return LNS_OK;
@@ -170,6 +176,7 @@ static lns_status build_features(const lns_superpoint *model, const lns_plane *p
     f->border_removal_distance = model->border;
     f->timing_ms.forward = found->forward_ms;
     f->timing_ms.postprocess = found->postprocess_ms;
+    f->device_nms = found->device_nms;
     for (size_t i = 0; i < count; i++) {
         const uint32_t x = found->selection.pixels[i] % LNS_NETWORK_WIDTH;
         const uint32_t y = found->selection.pixels[i] / LNS_NETWORK_WIDTH;
@@ -196,8 +203,8 @@ static lns_status detect_plane(lns_superpoint *model, const lns_plane *plane, co
     const lns_selection_rules rules = {options->max_keypoints, (float)options->keypoint_threshold, options->nms_radius,
                                        model->border};
     lns_backend_result found;
-    status = model->backend->operations->detect(model->backend, frame->data, &rules, options->return_descriptors,
-                                                &found);
+    status =
+        model->backend->operations->detect(model->backend, frame->data, &rules, options->return_descriptors, &found);
     lns_plane_close(&frame);
     if (status != LNS_OK)
         return status;
@@ -273,8 +280,7 @@ lns_status lns_superpoint_detect_pixels(lns_superpoint *model, const void *pixel
 
 lns_status lns_superpoint_forward(lns_superpoint *model, const uint8_t *frame, float *scores, float *descriptors) {
     if (model == NULL || frame == NULL || scores == NULL)
-        return lns_fail(LNS_ERROR_INVALID_ARGUMENT,
-                        "lns_superpoint_forward: model, frame and scores must not be NULL");
+        return lns_fail(LNS_ERROR_INVALID_ARGUMENT, "lns_superpoint_forward: model, frame and scores must not be NULL");
     return model->backend->operations->forward(model->backend, frame, scores, descriptors);
 }
 

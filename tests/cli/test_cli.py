@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-COMMANDS = ["detect", "match", "fetch", "info", "bench", "serve"]
+COMMANDS = ["detect", "match", "fetch", "info", "bench", "serve", "blackhole-selftest"]
 ENVIRONMENT = ["LENSING_CPU", "HF_MODEL", "SP_WEIGHTS_DIR", "TT_WEIGHTS_REVISION", "HF_HOME", "HF_HUB_CACHE"]
 ALL_ENVIRONMENT = ENVIRONMENT + ["HF_TOKEN", "HF_ENDPOINT", "HF_HUB_OFFLINE"]
 
@@ -152,11 +152,11 @@ def test_help_states_the_options_that_exist(tool, photo):
     assert found == {
         "--output", "--format", "--draw", "--descriptors", "--no-descriptors", "--quiet", "--max-keypoints",
         "--keypoint-threshold", "--nms-radius", "--exif", "--max-pixels", "--weights", "--threads", "--precision",
-        "--help",
+        "--backend", "--device-id", "--help",
     }  # fmt: skip
     defaults = ["--output", "-", "--format", "json", "--no-descriptors", "--quiet", "--max-keypoints", "1024"]
     defaults += ["--keypoint-threshold", "0.005", "--nms-radius", "4", "--exif", "ignore", "--threads", "0"]
-    defaults += ["--max-pixels", "178956970", "--precision", "fp32"]
+    defaults += ["--max-pixels", "178956970", "--precision", "fp32", "--backend", "cpu", "--device-id", "0"]
     plain = tool.detect(photo)
     given = tool.detect(photo, *defaults)
     assert plain[0] == given[0] == 0 and without_times(plain[1]) == without_times(given[1])

@@ -242,6 +242,48 @@ static void wide_borders_leave_nothing(void **state) {
     free(map);
 }
 
+/* Keypoints in any order, as a card gives them, come out as those that were selected here. */
+static void ordering_equals_selecting(void **state) {
+    (void)state;
+    static const int32_t limits[] = {-1, 0, 1, 100, 1023, 1024, 100000};
+    float *map = malloc(LNS_FRAME_PIXELS * sizeof *map);
+    make_map(map, 2, 0);
+    lns_selection_rules rules = {-1, 0.005F, 3, 4};
+    lns_selection all, selected, ordered;
+    assert_int_equal(lns_select_keypoints(map, &rules, &all), LNS_OK);
+    assert_true(all.count > 1024);
+    lns_scored_pixel *found = malloc(all.count * sizeof *found);
+    for (size_t i = 0; i < all.count; i++) { /* a step without a common divisor goes through all of them */
+        const size_t from = i * 7919 % all.count;
+        assert_true(all.count % 7919 != 0);
+        found[i] = (lns_scored_pixel){all.pixels[from], all.scores[from]};
+    }
+    for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++) {
+        rules.max_keypoints = limits[i];
+        assert_int_equal(lns_select_keypoints(map, &rules, &selected), LNS_OK);
+        assert_int_equal(lns_order_keypoints(found, all.count, limits[i], &ordered), LNS_OK);
+        assert_int_equal(ordered.count, selected.count);
+        assert_memory_equal(ordered.pixels, selected.pixels, selected.count * sizeof *selected.pixels);
+        assert_memory_equal(ordered.scores, selected.scores, selected.count * sizeof *selected.scores);
+        lns_selection_free(&selected);
+        lns_selection_free(&ordered);
+    }
+    for (long i = 0; i < 4; i++) {
+        lns_alloc_fail_after(i);
+        const lns_status status = lns_order_keypoints(found, all.count, 5, &ordered);
+        lns_alloc_fail_after(-1);
+        assert_int_equal(status, LNS_ERROR_OUT_OF_MEMORY);
+        assert_null(ordered.pixels);
+    }
+    assert_int_equal(lns_order_keypoints(found, 0, 5, &ordered), LNS_OK);
+    assert_int_equal(ordered.count, 0);
+    assert_non_null(ordered.pixels);
+    lns_selection_free(&ordered);
+    lns_selection_free(&all);
+    free(found);
+    free(map);
+}
+
 static void every_failing_allocation_is_reported(void **state) {
     (void)state;
     float *map = new_map(LNS_FRAME_PIXELS);
@@ -362,6 +404,7 @@ int main(void) {
         cmocka_unit_test(strange_scores_do_no_harm),
         cmocka_unit_test(pixels_at_the_edges_follow_the_definition),
         cmocka_unit_test(wide_borders_leave_nothing),
+        cmocka_unit_test(ordering_equals_selecting),
         cmocka_unit_test(every_failing_allocation_is_reported),
         cmocka_unit_test(samples_equal_pytorch),
         cmocka_unit_test(samples_of_a_ramp_are_linear),
