@@ -90,6 +90,7 @@ look() {
     need libwebp libwebp-dev libwebp-devel webp has_library libwebp
     need libtiff libtiff-dev libtiff-devel libtiff has_library libtiff-4
     need zlib zlib1g-dev zlib-devel zlib has_library zlib
+    need libdeflate libdeflate-dev libdeflate-devel libdeflate has_library libdeflate
     need libcurl 'libcurl4-openssl-dev ca-certificates' libcurl-devel curl has_library libcurl
     need libmicrohttpd libmicrohttpd-dev libmicrohttpd-devel libmicrohttpd has_library libmicrohttpd
     need nettle nettle-dev nettle-devel nettle has_library nettle

@@ -53,6 +53,10 @@ LNS_API void lns_superpoint_options_init(lns_superpoint_options *options);
  * @param options NULL for the defaults. @param model receives the model; NULL on error. */
 LNS_API lns_status lns_superpoint_open(const lns_superpoint_options *options, lns_superpoint **model);
 
+/** Fetches the memory of one detection from the system, which otherwise the first one does. It changes no result, and
+ * takes some milliseconds. */
+LNS_API lns_status lns_superpoint_prepare(lns_superpoint *model);
+
 /** Closes a model, and sets the pointer to NULL. No call on it may be running. NULL is ignored. */
 LNS_API void lns_superpoint_close(lns_superpoint **model);
 

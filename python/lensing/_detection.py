@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One detection after the other, with the same parameters."""
+"""Detections with the same parameters, one after the other or several at a time."""
 
+import threading
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -15,6 +16,10 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor, Future
 
     Picture = tuple[_native.Plane, float]
+
+# Images that are in the network at the same time, at most: each takes some 50 MB. Beyond that, the threads of the model
+# help each other with one image.
+_IN_NETWORK = 16
 
 
 class Detection:
@@ -66,36 +71,43 @@ class Detection:
         return self.detect(self.read(image))
 
     def each(self, images: Iterable[object], workers: int) -> Iterator[Features]:
-        """The features of one image after the other; `workers` threads read so many images ahead.
+        """The features of one image after the other; so many images ahead are worked on at the same time.
 
         An error says which image it was.
         """
-        pictures = map(self.read, images) if workers == 0 else self._read_ahead(images, workers)
+        found = map(self.one, images) if workers == 0 else self._ahead(images, workers)
         index = 0
         while True:
             try:
-                picture = next(pictures, None)
-                if picture is None:
+                features = next(found, None)
+                if features is None:
                     return
-                features = self.detect(picture)
             except Exception as error:
                 error.add_note(f"image {index}, counted from 0")
                 raise
             yield features
             index += 1
 
-    def _read_ahead(self, images: Iterable[object], workers: int) -> "Iterator[Picture]":
+    def _ahead(self, images: Iterable[object], workers: int) -> Iterator[Features]:
         from concurrent.futures import ThreadPoolExecutor
 
-        with ThreadPoolExecutor(workers, "lensing") as pool:
-            yield from self.read_on(pool, images, workers)
+        with ThreadPoolExecutor(workers + 1, "lensing") as pool:
+            yield from self.find_on(pool, images, workers)
 
-    def read_on(self, pool: "Executor", images: Iterable[object], workers: int) -> "Iterator[Picture]":
-        """What read() gives for one image after the other, `workers` images ahead on threads of the pool."""
-        waiting: deque[Future[Picture]] = deque()
+    def find_on(self, pool: "Executor", images: Iterable[object], workers: int) -> Iterator[Features]:
+        """What one() gives for one image after the other, on `workers` + 1 threads of the pool; no more images are in
+        the network than the model has threads."""
+        turns = threading.Semaphore(min(self.model.describe()["threads"], _IN_NETWORK))
+        waiting: deque[Future[Features]] = deque()
+
+        def find(image: object) -> Features:
+            picture = self.read(image)
+            with turns:
+                return self.detect(picture)
+
         try:
             for image in images:
-                waiting.append(pool.submit(self.read, image))
+                waiting.append(pool.submit(find, image))
                 if len(waiting) > workers:
                     yield waiting.popleft().result()
             while waiting:

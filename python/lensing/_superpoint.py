@@ -143,7 +143,8 @@ class SuperPoint:
             exif: "apply" turns images upright by the EXIF orientation of their files; "ignore" takes the pixels as
                 they are stored, like Pillow, COLMAP and hloc.
             max_pixels: files with more pixels than this are refused; 0: no limit.
-            num_workers: threads that read and decode the next images of a list meanwhile; 0: none.
+            num_workers: threads for the next images of a list meanwhile, 0 to 256; 0: none. They read and decode, and
+                take as many images through the network at the same time as the model has threads.
 
         Returns:
             The features of the one image, or a list of those of all images in their order. (For type checkers an array
@@ -209,6 +210,13 @@ class SuperPoint:
         """
         found = [item if isinstance(item, Features) else self(item, **parameters) for item in (first, second)]
         return match(found[0], found[1], ratio=ratio, min_similarity=min_similarity, threads=self.info["threads"])
+
+    def prepare(self) -> None:
+        """Fetches the memory of one detection from the system, which otherwise the first call does.
+
+        It changes no result, and takes some milliseconds.
+        """
+        self._model.prepare()
 
     def forward(
         self, image: ImageLike, *, bgr: bool = False, return_descriptors: bool = True

@@ -188,6 +188,21 @@ static PyObject *model_forward(PyObject *self, PyObject *arguments) {
     return result;
 }
 
+static PyObject *model_prepare(PyObject *self, PyObject *nothing) {
+    (void)nothing;
+    lns_superpoint *superpoint = enter((model *)self);
+    if (superpoint == NULL)
+        return NULL;
+    lns_status status;
+    Py_BEGIN_ALLOW_THREADS
+    status = lns_superpoint_prepare(superpoint);
+    leave((model *)self);
+    Py_END_ALLOW_THREADS
+    if (status != LNS_OK)
+        return lns_py_raise(lns_py_state_of_object(self), status, LNS_PY_IMAGE);
+    Py_RETURN_NONE;
+}
+
 static PyObject *path_or_none(const char *path) {
     return path != NULL ? PyUnicode_DecodeFSDefault(path) : Py_NewRef(Py_None);
 }
@@ -264,6 +279,7 @@ PyType_Spec lns_py_model_spec = {
             {Py_tp_methods,
              (PyMethodDef[]){
                  {"detect", model_detect, METH_VARARGS, NULL},
+                 {"prepare", model_prepare, METH_NOARGS, NULL},
                  {"forward", model_forward, METH_VARARGS, NULL},
                  {"describe", model_describe, METH_NOARGS, NULL},
                  {"close", model_close, METH_NOARGS, NULL},

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reading of images: on threads that are kept between lists, and with Pillow where Lensing knows no format."""
+"""Lists of images: on threads that are kept between lists, and with Pillow where Lensing knows no format."""
 
 import io
 import os
@@ -9,19 +9,19 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import lensing
-from lensing import _detection, _native
+from lensing import Features, _detection, _native
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
 
     from lensing._detection import Picture
 
-# What num_workers may be, and the one that is read meanwhile.
+# What num_workers may be, and one for the image whose features come next.
 _MOST = 257
 
 
 class Threads:
-    """Threads that read the images of lists; started when they are needed, and kept."""
+    """Threads for the images of lists; started when they are needed, and kept."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -46,7 +46,7 @@ class Threads:
             future.result()
 
     def stop(self) -> None:
-        """Ends the threads when they have read what they are reading."""
+        """Ends the threads when they are done with their images."""
         with self._lock:
             pool, self._pool = self._pool, None
         if pool is not None and self._process == os.getpid():
@@ -54,7 +54,7 @@ class Threads:
 
 
 class Detection(_detection.Detection):
-    """One detection after the other, with the same parameters."""
+    """Detections with the same parameters, one after the other or several at a time."""
 
     def __init__(self, model: _native.Model, threads: Threads, **parameters: Any) -> None:
         super().__init__(model, **parameters)
@@ -68,9 +68,9 @@ class Detection(_detection.Detection):
                 raise
             return super().read(_open_with_pillow(image, error))
 
-    def _read_ahead(self, images: Iterable[object], workers: int) -> "Iterator[Picture]":
+    def _ahead(self, images: Iterable[object], workers: int) -> Iterator[Features]:
         try:
-            yield from self.read_on(self._threads.pool(), images, workers)
+            yield from self.find_on(self._threads.pool(), images, workers)
         except RuntimeError:
             # What a pool says that was stopped meanwhile.
             if self.model.closed:

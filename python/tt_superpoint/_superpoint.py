@@ -48,7 +48,7 @@ class SuperPoint:
         self._requested = requested
         self._threads = Threads()
         self._preparing = threading.Lock()
-        self._preparation = warmup.Preparation(self._prepare_detection, self._prepare_reading, self._threads.start)
+        self._preparation = warmup.Preparation(model.prepare, self._prepare_reading, self._threads.start)
 
     @classmethod
     def from_pretrained(
@@ -168,7 +168,8 @@ class SuperPoint:
                 640 x 480 frame: 0 (off) to 32.
             return_descriptors: False leaves descriptors out, which is faster.
             bgr: the channels of arrays and tensors are in the order of OpenCV: blue, green, red.
-            num_workers: threads that read and decode the next images of a list meanwhile, 0 to 256.
+            num_workers: threads for the next images of a list meanwhile, 0 to 256. They read and decode, and take as
+                many images through the network at the same time as the model has threads.
 
         Returns:
             The output for the one image, or a list of those of all images in their order. (For type checkers an array
@@ -307,9 +308,6 @@ class SuperPoint:
     def _detection(self, **parameters: Any) -> Detection:
         self._check_open()
         return Detection(self._model._model, self._threads, **parameters)
-
-    def _prepare_detection(self, image: "npt.NDArray[np.uint8]", radius: int) -> None:
-        self(image, nms_radius=radius)
 
     def _prepare_reading(self, image: "npt.NDArray[np.uint8]") -> None:
         self._detection().read(image)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is prepared before the first call.
 
-On the CPU one detection prepares nearly everything, since it fetches the memory that later calls use again. Besides
-that there are the buffers for images of a size, and the threads of list calls. Decoders, and what the key "fallbacks"
-stands for on a card, cost nothing the first time: they are always ready. No preparation changes a result.
+On the CPU nothing is compiled. What the first call does once is to fetch memory that later calls use again: for the
+network, which any radius prepares, and for images of a size. Besides that there are the threads of list calls.
+Decoders, and what the key "fallbacks" stands for on a card, are always ready. No preparation changes a result.
 """
 
 import time
@@ -118,17 +118,17 @@ class Preparation:
 
     def __init__(
         self,
-        detect: Callable[["npt.NDArray[np.uint8]", int], object],
+        fetch_memory: Callable[[], object],
         read: Callable[["npt.NDArray[np.uint8]"], object],
         start_threads: Callable[[int], object],
     ) -> None:
         """
         Args:
-            detect: detects in an image with a radius.
+            fetch_memory: fetches the memory of a detection.
             read: reads an image, and does not detect.
             start_threads: starts so many threads for lists.
         """
-        self._detect = detect
+        self._fetch_memory = fetch_memory
         self._read = read
         self._start_threads = start_threads
         self.ready = NONE
@@ -148,15 +148,12 @@ class Preparation:
 
     def _steps(self, wanted: Variants) -> Iterable[tuple[str, Callable[[], object]]]:
         for radius in self._radii_to_run(wanted):
-            yield f"nms_radius={radius}", partial(self._run, radius)
+            yield f"nms_radius={radius}", self._fetch_memory
         for width, height in wanted.sizes:
             if (width, height) not in self.ready.sizes:
                 yield f"size={width}x{height}", partial(self._read_blank, width, height)
         if wanted.num_workers > self.ready.num_workers:
             yield f"num_workers={wanted.num_workers}", partial(self._start_threads, wanted.num_workers)
-
-    def _run(self, radius: int) -> None:
-        self._detect(synthetic_image(), radius)
 
     def _read_blank(self, width: int, height: int) -> None:
         import numpy as np

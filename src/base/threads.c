@@ -15,25 +15,30 @@
 
 #define LINE __attribute__((aligned(64)))
 
+/* A loop that is running; it lies on its caller's stack. */
+typedef struct loop {
+    lns_task task;
+    void *context;
+    size_t rounds;
+    struct loop *next_loop;
+    LINE atomic_size_t next;  /* next round to take */
+    LINE atomic_int helpers;  /* workers in the loop; more come only while it is in the pool's list */
+} loop;
+
 struct lns_thread_pool {
     int threads;
     int started;   /* workers that exist */
     pid_t process; /* that started them: after a fork, the child has none */
     pthread_t *workers;
-    pthread_mutex_t user; /* held by the caller whose loop is running */
-    /* The loop. Written by the caller before `generation` moves. */
-    lns_task task;
-    void *context;
-    size_t rounds;
-    LINE atomic_size_t next;       /* next round to take */
-    LINE atomic_uint generation;   /* counts loops; workers wait for it to move */
-    LINE atomic_int busy;          /* workers still in the loop */
-    atomic_int stop;
-    pthread_mutex_t sleep;
+    pthread_mutex_t lock;    /* for the list, and for sleeping */
+    loop *loops;             /* those that workers may join */
     pthread_cond_t wake;     /* generation moved, or stop */
-    pthread_cond_t finished; /* busy became 0 */
-    atomic_int sleepers;
-    atomic_int caller_sleeps;
+    pthread_cond_t finished; /* helpers of a loop became 0 */
+    LINE atomic_uint generation; /* moves when there is something to join; idle workers wait for that */
+    LINE atomic_int running;     /* threads that take rounds; helpers leave when it exceeds `threads` */
+    atomic_int stop;
+    atomic_int sleeping_workers;
+    atomic_int sleeping_callers;
 };
 
 typedef struct worker_start {
@@ -49,51 +54,87 @@ static inline void relax(void) {
 #endif
 }
 
-static void take_rounds(lns_thread_pool *pool, int worker) {
-    for (;;) {
-        const size_t round = atomic_fetch_add_explicit(&pool->next, 1, memory_order_relaxed);
-        if (round >= pool->rounds)
-            return;
-        pool->task(pool->context, round, worker);
-    }
+/* Takes one round and runs it; false when none is left. */
+static int take_round(loop *l, int worker) {
+    const size_t round = atomic_fetch_add_explicit(&l->next, 1, memory_order_relaxed);
+    if (round >= l->rounds)
+        return 0;
+    l->task(l->context, round, worker);
+    return 1;
 }
 
-/* Waits until the generation differs from `seen`; returns the new one. */
-static unsigned wait_for_loop(lns_thread_pool *pool, unsigned seen) {
-    for (int i = 0; i < SPINS; i++) {
-        const unsigned now = atomic_load_explicit(&pool->generation, memory_order_acquire);
-        if (now != seen)
-            return now;
+/* ---- Workers ------------------------------------------------------------------------------------ */
+
+/* Waits until the generation differs from `seen`. */
+static void wait_for_loop(lns_thread_pool *pool, unsigned seen) {
+    /* While there is no room for this thread, the CPU is better left to those who have work. */
+    for (int i = 0; i < SPINS && atomic_load_explicit(&pool->running, memory_order_relaxed) < pool->threads; i++) {
+        if (atomic_load_explicit(&pool->generation, memory_order_acquire) != seen)
+            return;
         relax();
     }
-    pthread_mutex_lock(&pool->sleep);
-    atomic_fetch_add(&pool->sleepers, 1);
+    pthread_mutex_lock(&pool->lock);
+    atomic_fetch_add(&pool->sleeping_workers, 1);
     while (atomic_load(&pool->generation) == seen)
-        pthread_cond_wait(&pool->wake, &pool->sleep);
-    atomic_fetch_sub(&pool->sleepers, 1);
-    pthread_mutex_unlock(&pool->sleep);
-    return atomic_load(&pool->generation);
+        pthread_cond_wait(&pool->wake, &pool->lock);
+    atomic_fetch_sub(&pool->sleeping_workers, 1);
+    pthread_mutex_unlock(&pool->lock);
 }
 
-static void leave_loop(lns_thread_pool *pool) {
-    if (atomic_fetch_sub(&pool->busy, 1) == 1 && atomic_load(&pool->caller_sleeps)) {
-        pthread_mutex_lock(&pool->sleep);
-        pthread_cond_signal(&pool->finished);
-        pthread_mutex_unlock(&pool->sleep);
+/* Joins the loop with the fewest helpers, if a thread more may run. */
+static loop *join_loop(lns_thread_pool *pool) {
+    loop *chosen = NULL;
+    pthread_mutex_lock(&pool->lock);
+    if (atomic_load(&pool->running) < pool->threads) {
+        for (loop *l = pool->loops; l != NULL; l = l->next_loop)
+            if (atomic_load(&l->next) < l->rounds &&
+                (chosen == NULL || atomic_load(&l->helpers) < atomic_load(&chosen->helpers)))
+                chosen = l;
+    }
+    if (chosen != NULL) {
+        atomic_fetch_add(&chosen->helpers, 1);
+        atomic_fetch_add(&pool->running, 1);
+    }
+    pthread_mutex_unlock(&pool->lock);
+    return chosen;
+}
+
+/* True, once for each thread too many, when a helper has to make room for a caller. */
+static int must_leave(lns_thread_pool *pool) {
+    int running = atomic_load(&pool->running);
+    while (running > pool->threads)
+        if (atomic_compare_exchange_weak(&pool->running, &running, running - 1))
+            return 1;
+    return 0;
+}
+
+static void help(lns_thread_pool *pool, loop *l, int worker) {
+    int left = 0;
+    do {
+        left = must_leave(pool);
+    } while (!left && take_round(l, worker));
+    if (!left)
+        atomic_fetch_sub(&pool->running, 1);
+    /* From here on the caller may return, and `l` is gone. */
+    if (atomic_fetch_sub(&l->helpers, 1) == 1 && atomic_load(&pool->sleeping_callers) > 0) {
+        pthread_mutex_lock(&pool->lock);
+        pthread_cond_broadcast(&pool->finished);
+        pthread_mutex_unlock(&pool->lock);
     }
 }
 
 static void *work(void *argument) {
     worker_start start = *(worker_start *)argument;
     lns_free(argument);
-    unsigned seen = 0;
-    for (;;) {
-        seen = wait_for_loop(start.pool, seen);
-        if (atomic_load(&start.pool->stop))
-            return NULL;
-        take_rounds(start.pool, start.index);
-        leave_loop(start.pool);
+    while (!atomic_load(&start.pool->stop)) {
+        const unsigned seen = atomic_load(&start.pool->generation);
+        loop *l = join_loop(start.pool);
+        if (l != NULL)
+            help(start.pool, l, start.index);
+        else if (!atomic_load(&start.pool->stop))
+            wait_for_loop(start.pool, seen);
     }
+    return NULL;
 }
 
 static lns_status start_worker(lns_thread_pool *pool, int index) {
@@ -125,8 +166,7 @@ lns_status lns_thread_pool_create(int threads, lns_thread_pool **result) {
         lns_aligned_free(pool);
         return lns_fail_memory((size_t)threads * sizeof *pool->workers);
     }
-    pthread_mutex_init(&pool->user, NULL);
-    pthread_mutex_init(&pool->sleep, NULL);
+    pthread_mutex_init(&pool->lock, NULL);
     pthread_cond_init(&pool->wake, NULL);
     pthread_cond_init(&pool->finished, NULL);
     for (int i = 1; i < threads; i++) {
@@ -140,25 +180,17 @@ lns_status lns_thread_pool_create(int threads, lns_thread_pool **result) {
     return LNS_OK;
 }
 
-/* Moves the generation and wakes workers that sleep. */
-static void announce(lns_thread_pool *pool) {
-    atomic_fetch_add(&pool->generation, 1);
-    if (atomic_load(&pool->sleepers) > 0) {
-        pthread_mutex_lock(&pool->sleep);
-        pthread_cond_broadcast(&pool->wake);
-        pthread_mutex_unlock(&pool->sleep);
-    }
-}
-
 static void stop_workers(lns_thread_pool *pool) {
     atomic_store(&pool->stop, 1);
-    announce(pool);
+    pthread_mutex_lock(&pool->lock);
+    atomic_fetch_add(&pool->generation, 1);
+    pthread_cond_broadcast(&pool->wake);
+    pthread_mutex_unlock(&pool->lock);
     for (int i = 0; i < pool->started; i++)
         pthread_join(pool->workers[i], NULL);
     pthread_cond_destroy(&pool->finished);
     pthread_cond_destroy(&pool->wake);
-    pthread_mutex_destroy(&pool->sleep);
-    pthread_mutex_destroy(&pool->user);
+    pthread_mutex_destroy(&pool->lock);
 }
 
 void lns_thread_pool_destroy(lns_thread_pool **pointer) {
@@ -177,34 +209,64 @@ int lns_thread_pool_size(const lns_thread_pool *pool) {
     return pool->threads;
 }
 
-static void wait_for_workers(lns_thread_pool *pool) {
+/* ---- Callers ------------------------------------------------------------------------------------ */
+
+/* Lets workers join, and wakes as many as may run besides those that do. */
+static void open_loop(lns_thread_pool *pool, loop *l) {
+    const int wanted = pool->threads - atomic_fetch_add(&pool->running, 1) - 1;
+    pthread_mutex_lock(&pool->lock);
+    l->next_loop = pool->loops;
+    pool->loops = l;
+    atomic_fetch_add(&pool->generation, 1);
+    if (wanted > 0 && atomic_load(&pool->sleeping_workers) > 0) {
+        if (wanted == 1)
+            pthread_cond_signal(&pool->wake);
+        else
+            pthread_cond_broadcast(&pool->wake);
+    }
+    pthread_mutex_unlock(&pool->lock);
+}
+
+/* No worker joins any more; in the caller's place, one may join another loop. */
+static void close_loop(lns_thread_pool *pool, loop *l) {
+    pthread_mutex_lock(&pool->lock);
+    loop **link = &pool->loops;
+    while (*link != l)
+        link = &(*link)->next_loop;
+    *link = l->next_loop;
+    atomic_fetch_sub(&pool->running, 1);
+    if (pool->loops != NULL) {
+        atomic_fetch_add(&pool->generation, 1);
+        if (atomic_load(&pool->sleeping_workers) > 0)
+            pthread_cond_signal(&pool->wake);
+    }
+    pthread_mutex_unlock(&pool->lock);
+}
+
+static void wait_for_helpers(lns_thread_pool *pool, loop *l) {
     for (int i = 0; i < SPINS; i++) {
-        if (atomic_load_explicit(&pool->busy, memory_order_acquire) == 0)
+        if (atomic_load_explicit(&l->helpers, memory_order_acquire) == 0)
             return;
         relax();
     }
-    pthread_mutex_lock(&pool->sleep);
-    atomic_store(&pool->caller_sleeps, 1);
-    while (atomic_load(&pool->busy) > 0)
-        pthread_cond_wait(&pool->finished, &pool->sleep);
-    atomic_store(&pool->caller_sleeps, 0);
-    pthread_mutex_unlock(&pool->sleep);
+    pthread_mutex_lock(&pool->lock);
+    atomic_fetch_add(&pool->sleeping_callers, 1);
+    while (atomic_load(&l->helpers) > 0)
+        pthread_cond_wait(&pool->finished, &pool->lock);
+    atomic_fetch_sub(&pool->sleeping_callers, 1);
+    pthread_mutex_unlock(&pool->lock);
 }
 
 void lns_thread_pool_run(lns_thread_pool *pool, size_t rounds, lns_task task, void *context) {
-    const int alone = pool->threads == 1 || rounds <= 1 || pool->process != getpid();
-    if (alone || pthread_mutex_trylock(&pool->user) != 0) {
+    if (pool->threads == 1 || rounds <= 1 || pool->process != getpid()) {
         for (size_t i = 0; i < rounds; i++)
             task(context, i, 0);
         return;
     }
-    pool->task = task;
-    pool->context = context;
-    pool->rounds = rounds;
-    atomic_store_explicit(&pool->next, 0, memory_order_relaxed);
-    atomic_store(&pool->busy, pool->started);
-    announce(pool);
-    take_rounds(pool, 0);
-    wait_for_workers(pool);
-    pthread_mutex_unlock(&pool->user);
+    loop l = {.task = task, .context = context, .rounds = rounds};
+    open_loop(pool, &l);
+    while (take_round(&l, 0))
+        ;
+    close_loop(pool, &l);
+    wait_for_helpers(pool, &l);
 }

@@ -20,9 +20,10 @@ void lns_thread_pool_destroy(lns_thread_pool **pool);
 int lns_thread_pool_size(const lns_thread_pool *pool);
 
 /* Calls task(context, i, worker) for every i below `rounds`, and returns when all are done. Which thread takes which
- * round is not defined, so rounds must not depend on each other. When another caller is using the pool at that moment,
- * the loop runs on the calling thread alone: many callers then keep all CPUs busy without waiting for each other. So it
- * does in a child of fork(), where only the calling thread lives on. */
+ * round is not defined, so rounds must not depend on each other. Several threads may call at the same time, each for a
+ * loop of its own: no more of the pool's threads join them than make as many as the pool has, together with the
+ * callers, so that with that many callers each runs its loop alone and nobody waits. In a child of fork(), where only
+ * the calling thread lives on, that thread runs all rounds. */
 void lns_thread_pool_run(lns_thread_pool *pool, size_t rounds, lns_task task, void *context);
 
 #endif

@@ -228,23 +228,40 @@ bool lns_cli_read_bytes(const char *path, void **bytes, size_t *size, char *mess
 /* Makes a reading of standard input on another thread fail soon, whatever the other end of the pipe does. */
 void lns_cli_cancel_reading(bool cancel);
 
-/* ---- Decoding ahead (reader.c) ---------------------------------------------------------------------------------- */
+/* ---- Several pictures at a time (detector.c) --------------------------------------------------------------------- */
 
-/* Decodes pictures on a thread of its own, one ahead of the caller. */
-typedef struct lns_cli_reader lns_cli_reader;
+/* Reads pictures and detects in them on threads of its own, as many at a time as the model has threads, and hands out
+ * the results in order. What waits to be taken is limited, and so is the number of decoded pictures. */
+typedef struct lns_cli_detector lns_cli_detector;
 
-typedef struct lns_cli_picture {
-    lns_plane *plane; /* NULL: `message` says why; the caller closes it */
-    double decode_ms;
+typedef struct lns_cli_detector_options {
+    const lns_cli_inputs *inputs; /* these three must stay until lns_cli_detector_stop() */
+    const lns_image_options *image;
+    const lns_detect_options *detect;
+    int64_t threads; /* of the model; 0: one for each CPU */
+    bool draw;       /* make a PNG with the keypoints */
+    bool keep_planes;
+} lns_cli_detector_options;
+
+/* What was found in one picture; freed with lns_cli_found_free(). */
+typedef struct lns_cli_found {
+    lns_features *features; /* NULL: `message` says why */
+    lns_plane *plane;       /* with keep_planes */
+    void *drawing;          /* with draw; NULL: `draw_status` and `message` say why */
+    size_t drawing_size;
+    lns_status draw_status;
     char message[1024];
-} lns_cli_picture;
+} lns_cli_found;
 
-/* The inputs and options must stay until lns_cli_reader_stop(). Returns an exit code. */
-int lns_cli_reader_start(const lns_cli_inputs *inputs, const lns_image_options *options, lns_cli_reader **reader);
-/* Waits for the next picture, in order; false after the last one and after an interrupt. */
-bool lns_cli_reader_next(lns_cli_reader *reader, lns_cli_picture *picture);
-/* Ends the thread, and sets the pointer to NULL. NULL is ignored. */
-void lns_cli_reader_stop(lns_cli_reader **reader);
+/* Begins to read. Reports an error, and returns an exit code. */
+int lns_cli_detector_start(const lns_cli_detector_options *options, lns_cli_detector **detector);
+/* Lets it go on to the network. */
+void lns_cli_detector_use(lns_cli_detector *detector, lns_superpoint *model);
+/* Waits for the result of the next picture, in order; false after the last one and after an interrupt. */
+bool lns_cli_detector_next(lns_cli_detector *detector, lns_cli_found *found);
+/* Ends the threads, and sets the pointer to NULL. NULL is ignored. */
+void lns_cli_detector_stop(lns_cli_detector **detector);
+void lns_cli_found_free(lns_cli_found *found);
 
 /* ---- Where the results of detect go (sink.c) -------------------------------------------------------------------- */
 

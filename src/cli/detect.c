@@ -79,7 +79,7 @@ typedef struct detection {
     lns_image_options image;
     lns_detect_options detect;
     lns_cli_sink sink;
-    lns_cli_reader *reader;
+    lns_cli_detector *detector;
     lns_superpoint *model;
 } detection;
 
@@ -185,57 +185,44 @@ static int check_outputs(detection *job) {
     return check_overwriting(job);
 }
 
-static int draw(const detection *job, const lns_cli_input *input, const lns_plane *plane,
-                const lns_features *features) {
-    void *png = NULL;
-    size_t size = 0;
-    const lns_status status = lns_draw_keypoints(plane, features, &png, &size);
-    if (status != LNS_OK) {
-        lns_cli_report("--draw");
-        return lns_cli_exit_code(status);
+static int save_drawing(const detection *job, const lns_cli_input *input, const lns_cli_found *found) {
+    if (found->drawing == NULL) {
+        lns_cli_report_message("--draw", found->message);
+        return lns_cli_exit_code(found->draw_status);
     }
-    int code = LNS_CLI_OTHER;
     char *path = lns_cli_output_path(job->draw, job->draw_folder, input, ".png");
-    if (path != NULL)
-        code = lns_cli_file_save(path, png, size);
+    if (path == NULL)
+        return LNS_CLI_OTHER;
+    const int code = lns_cli_file_save(path, found->drawing, found->drawing_size);
     free(path);
-    lns_buffer_free(png);
     return code;
 }
 
-static int process_picture(detection *job, const lns_cli_input *input, const lns_cli_picture *picture) {
-    if (picture->plane == NULL) {
-        lns_cli_report_message(lns_cli_input_title(input->path), picture->message);
+static int write_found(detection *job, const lns_cli_input *input, const lns_cli_found *found) {
+    if (found->features == NULL) {
+        lns_cli_report_message(lns_cli_input_title(input->path), found->message);
         return LNS_CLI_IMAGE;
     }
-    lns_features *features = NULL;
-    if (lns_superpoint_detect_plane(job->model, picture->plane, &job->detect, &features) != LNS_OK) {
-        lns_cli_report(lns_cli_input_title(input->path));
-        return LNS_CLI_IMAGE;
-    }
-    lns_features complete = *features;
-    complete.timing_ms.preprocess += picture->decode_ms;
     int code = LNS_CLI_OK;
     if (job->draw != NULL)
-        code = draw(job, input, picture->plane, features);
+        code = save_drawing(job, input, found);
     if (code == LNS_CLI_OK)
-        code = lns_cli_sink_put(&job->sink, input, &complete);
-    lns_features_close(&features);
+        code = lns_cli_sink_put(&job->sink, input, found->features);
     return code;
 }
 
-static int process_pictures(detection *job) {
+static int write_all_found(detection *job) {
     const bool on_screen = job->sink.path == NULL && isatty(STDOUT_FILENO) == 1;
     const size_t count = job->inputs.count;
     lns_cli_progress progress;
-    lns_cli_picture picture;
+    lns_cli_found found;
     lns_cli_progress_start(&progress, "detect", false, count > 1 && !job->settings.quiet && !on_screen);
     int result = LNS_CLI_OK;
     size_t done = 0;
     lns_cli_progress_update(&progress, 0, count);
-    while (lns_cli_reader_next(job->reader, &picture)) {
-        const int code = process_picture(job, &job->inputs.items[done++], &picture);
-        lns_plane_close(&picture.plane);
+    while (lns_cli_detector_next(job->detector, &found)) {
+        const int code = write_found(job, &job->inputs.items[done++], &found);
+        lns_cli_found_free(&found);
         if (code != LNS_CLI_OK)
             result = code;
         if (code > LNS_CLI_IMAGE)
@@ -255,7 +242,7 @@ static int write_results(detection *job) {
         code = lns_cli_sink_open(&job->sink);
     if (code != LNS_CLI_OK)
         return code;
-    code = process_pictures(job);
+    code = write_all_found(job);
     if (code > LNS_CLI_IMAGE) {
         lns_cli_sink_abandon(&job->sink);
         return code;
@@ -268,13 +255,20 @@ static int run(detection *job) {
     lns_cli_settings_image(&job->settings, &job->image);
     lns_cli_settings_detect(&job->settings, &job->detect);
     job->detect.return_descriptors = job->sink.format != LNS_CLI_JSON || job->sink.descriptors;
-    /* The first picture is decoded while the weights are read. */
-    int code = lns_cli_reader_start(&job->inputs, &job->image, &job->reader);
+    const lns_cli_detector_options options = {.inputs = &job->inputs,
+                                              .image = &job->image,
+                                              .detect = &job->detect,
+                                              .threads = job->settings.model.threads,
+                                              .draw = job->draw != NULL};
+    /* The first pictures are decoded while the weights are read. */
+    int code = lns_cli_detector_start(&options, &job->detector);
     if (code == LNS_CLI_OK)
         code = lns_cli_open_model(&job->settings.model, &job->model);
-    if (code == LNS_CLI_OK)
+    if (code == LNS_CLI_OK) {
+        lns_cli_detector_use(job->detector, job->model);
         code = write_results(job);
-    lns_cli_reader_stop(&job->reader);
+    }
+    lns_cli_detector_stop(&job->detector);
     lns_superpoint_close(&job->model);
     if (job->made_draw_folder)
         rmdir(job->draw); /* only succeeds when nothing was drawn */

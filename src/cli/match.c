@@ -54,10 +54,9 @@ typedef struct matching {
     lns_cli_inputs inputs;
     lns_image_options image;
     lns_detect_options detect;
-    lns_cli_reader *reader;
+    lns_cli_detector *detector;
     lns_superpoint *model;
-    lns_cli_picture pictures[2];
-    lns_features *features[2];
+    lns_cli_found found[2];
     lns_matches *matches;
 } matching;
 
@@ -83,14 +82,9 @@ static int check(matching *job) {
 
 static int detect_both(matching *job) {
     int code = LNS_CLI_OK;
-    for (int i = 0; i < 2 && lns_cli_reader_next(job->reader, &job->pictures[i]); i++) {
-        const char *title = lns_cli_input_title(job->inputs.items[i].path);
-        const lns_cli_picture *picture = &job->pictures[i];
-        if (picture->plane == NULL) {
-            lns_cli_report_message(title, picture->message);
-            code = LNS_CLI_IMAGE;
-        } else if (lns_superpoint_detect_plane(job->model, picture->plane, &job->detect, &job->features[i]) != LNS_OK) {
-            lns_cli_report(title);
+    for (int i = 0; i < 2 && lns_cli_detector_next(job->detector, &job->found[i]); i++) {
+        if (job->found[i].features == NULL) {
+            lns_cli_report_message(lns_cli_input_title(job->inputs.items[i].path), job->found[i].message);
             code = LNS_CLI_IMAGE;
         }
     }
@@ -103,7 +97,8 @@ static int find_matches(matching *job) {
     options.ratio = (float)job->ratio;
     options.min_similarity = (float)job->min_similarity;
     options.threads = (int)job->settings.model.threads;
-    const lns_status status = lns_match_features(job->features[0], job->features[1], &options, &job->matches);
+    const lns_status status =
+        lns_match_features(job->found[0].features, job->found[1].features, &options, &job->matches);
     if (status == LNS_OK)
         return LNS_CLI_OK;
     lns_cli_report(NULL);
@@ -115,11 +110,9 @@ static lns_status add_image(const matching *job, int which, lns_cli_text *text) 
     lns_json_options_init(&options);
     options.file = job->inputs.items[which].path;
     options.descriptors = job->descriptors;
-    lns_features complete = *job->features[which];
-    complete.timing_ms.preprocess += job->pictures[which].decode_ms;
     char *object = NULL;
     size_t size = 0;
-    const lns_status status = lns_features_to_json(&complete, &options, &object, &size);
+    const lns_status status = lns_features_to_json(job->found[which].features, &options, &object, &size);
     if (status == LNS_OK) {
         lns_cli_text_add(text, which == 0 ? "{\"first\":" : ",\"second\":");
         lns_cli_text_append(text, object, size);
@@ -169,8 +162,8 @@ static int write_json(const matching *job) {
 static int draw(const matching *job) {
     void *png = NULL;
     size_t size = 0;
-    const lns_status status = lns_draw_matches(job->pictures[0].plane, job->features[0], job->pictures[1].plane,
-                                               job->features[1], job->matches, &png, &size);
+    const lns_status status = lns_draw_matches(job->found[0].plane, job->found[0].features, job->found[1].plane,
+                                               job->found[1].features, job->matches, &png, &size);
     if (status != LNS_OK) {
         lns_cli_report("--draw");
         return lns_cli_exit_code(status);
@@ -183,11 +176,18 @@ static int draw(const matching *job) {
 static int run(matching *job) {
     lns_cli_settings_image(&job->settings, &job->image);
     lns_cli_settings_detect(&job->settings, &job->detect);
-    int code = lns_cli_reader_start(&job->inputs, &job->image, &job->reader);
+    const lns_cli_detector_options options = {.inputs = &job->inputs,
+                                              .image = &job->image,
+                                              .detect = &job->detect,
+                                              .threads = job->settings.model.threads,
+                                              .keep_planes = true};
+    int code = lns_cli_detector_start(&options, &job->detector);
     if (code == LNS_CLI_OK)
         code = lns_cli_open_model(&job->settings.model, &job->model);
-    if (code == LNS_CLI_OK)
+    if (code == LNS_CLI_OK) {
+        lns_cli_detector_use(job->detector, job->model);
         code = detect_both(job);
+    }
     if (code == LNS_CLI_OK)
         code = find_matches(job);
     if (code == LNS_CLI_OK && job->draw != NULL)
@@ -195,11 +195,9 @@ static int run(matching *job) {
     if (code == LNS_CLI_OK)
         code = write_json(job);
     lns_matches_close(&job->matches);
-    for (int i = 0; i < 2; i++) {
-        lns_features_close(&job->features[i]);
-        lns_plane_close(&job->pictures[i].plane);
-    }
-    lns_cli_reader_stop(&job->reader);
+    for (int i = 0; i < 2; i++)
+        lns_cli_found_free(&job->found[i]);
+    lns_cli_detector_stop(&job->detector);
     lns_superpoint_close(&job->model);
     return code;
 }

@@ -16,6 +16,9 @@ __attribute__((target("avx2"))) static size_t encode_avx2(const unsigned char *i
      * which one multiplication moves to its place. */
     const __m256i order = _mm256_setr_epi8(1, 0, 2, 1, 4, 3, 5, 4, 7, 6, 8, 7, 10, 9, 11, 10, 1, 0, 2, 1, 4, 3, 5, 4, 7,
                                            6, 8, 7, 10, 9, 11, 10);
+    const char d = '0' - 52;
+    const __m256i distance = _mm256_setr_epi8('a' - 26, d, d, d, d, d, d, d, d, d, d, '+' - 62, '/' - 63, 'A', 0, 0,
+                                              'a' - 26, d, d, d, d, d, d, d, d, d, d, '+' - 62, '/' - 63, 'A', 0, 0);
     size_t i = 0;
     for (; i + 28 <= size; i += 24, text += 32) {
         const __m128i low = _mm_loadu_si128((const __m128i *)(const void *)(in + i));
@@ -27,14 +30,11 @@ __attribute__((target("avx2"))) static size_t encode_avx2(const unsigned char *i
         const __m256i even =
             _mm256_mullo_epi16(_mm256_and_si256(three, _mm256_set1_epi32(0x003f03f0)), _mm256_set1_epi32(0x01000010));
         const __m256i value = _mm256_or_si256(odd, even);
-        /* 'A' + value, and at the start of each further run of the alphabet the distance to it. */
-        __m256i character = _mm256_add_epi8(value, _mm256_set1_epi8('A'));
-        const signed char steps[][2] = {
-            {25, 'a' - 'Z' - 1}, {51, '0' - 'z' - 1}, {61, '+' - '9' - 1}, {62, '/' - '+' - 1}};
-        for (int k = 0; k < 4; k++) {
-            const __m256i beyond = _mm256_cmpgt_epi8(value, _mm256_set1_epi8(steps[k][0]));
-            character = _mm256_add_epi8(character, _mm256_and_si256(beyond, _mm256_set1_epi8(steps[k][1])));
-        }
+        /* What to add: 0 for both runs of letters and 1 to 12 for what follows, which is then split at 26. */
+        const __m256i behind = _mm256_subs_epu8(value, _mm256_set1_epi8(51));
+        const __m256i capital = _mm256_cmpgt_epi8(_mm256_set1_epi8(26), value);
+        const __m256i run = _mm256_or_si256(behind, _mm256_and_si256(capital, _mm256_set1_epi8(13)));
+        const __m256i character = _mm256_add_epi8(value, _mm256_shuffle_epi8(distance, run));
         _mm256_storeu_si256((__m256i *)(void *)text, character);
     }
     return i;

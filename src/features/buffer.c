@@ -44,10 +44,14 @@ void lns_buffer_add_text(lns_buffer *buffer, const char *text) {
     lns_buffer_add(buffer, text, strlen(text));
 }
 
+static void little_endian(uint64_t value, size_t bytes, unsigned char *to) {
+    for (size_t i = 0; i < bytes; i++)
+        to[i] = (unsigned char)(value >> (8 * i));
+}
+
 static void add_number(lns_buffer *buffer, uint64_t value, size_t bytes) {
     unsigned char number[8];
-    for (size_t i = 0; i < bytes; i++)
-        number[i] = (unsigned char)(value >> (8 * i));
+    little_endian(value, bytes, number);
     lns_buffer_add(buffer, number, bytes);
 }
 
@@ -61,6 +65,11 @@ void lns_buffer_add_u32(lns_buffer *buffer, uint32_t value) {
 
 void lns_buffer_add_u64(lns_buffer *buffer, uint64_t value) {
     add_number(buffer, value, 8);
+}
+
+void lns_buffer_set_u32(lns_buffer *buffer, size_t offset, uint32_t value) {
+    if (buffer->failed == 0)
+        little_endian(value, 4, (unsigned char *)buffer->data + offset);
 }
 
 lns_status lns_buffer_take(lns_buffer *buffer, void **data, size_t *size) {

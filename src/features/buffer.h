@@ -28,6 +28,9 @@ void lns_buffer_add_u16(lns_buffer *buffer, uint16_t value);
 void lns_buffer_add_u32(lns_buffer *buffer, uint32_t value);
 void lns_buffer_add_u64(lns_buffer *buffer, uint64_t value);
 
+/* Writes over four bytes that were added before. */
+void lns_buffer_set_u32(lns_buffer *buffer, size_t offset, uint32_t value);
+
 /* Hands the bytes over, for lns_buffer_free(), and leaves the buffer empty; on failure `*data` is NULL. */
 lns_status lns_buffer_take(lns_buffer *buffer, void **data, size_t *size);
 

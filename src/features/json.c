@@ -134,26 +134,36 @@ static void add_timing(lns_buffer *out, const lns_timing *timing) {
     lns_buffer_add_text(out, "}");
 }
 
+/* The file is written at the end of the room for its text, and becomes text from there. */
+static lns_status add_npz_as_base64(lns_buffer *out, const lns_array *array) {
+    const size_t start = out->size, size = lns_npz_size(array, 1), text_size = LNS_BASE64_SIZE(size);
+    if (lns_buffer_reserve(out, text_size) == NULL)
+        return LNS_OK; /* the buffer remembers */
+    out->size += text_size - size;
+    const size_t file = out->size;
+    const lns_status status = lns_npz_add(out, array, 1);
+    if (status == LNS_OK)
+        lns_base64_encode(out->data + file, size, out->data + start);
+    out->size = start + text_size;
+    return status;
+}
+
 static lns_status add_descriptors(lns_buffer *out, const lns_features *features) {
-    void *npz = NULL;
-    size_t size = 0;
-    const lns_status status = lns_npz_half_descriptors(features, &npz, &size);
-    if (status != LNS_OK)
-        return status;
     lns_buffer_add_text(
         out, ",\"descriptors\":{\"format\":\"npz\",\"key\":\"descriptors\",\"dtype\":\"float16\",\"shape\":[");
     add_integer(out, (int64_t)features->count);
     lns_buffer_add_text(out, ",");
     add_integer(out, LNS_DESCRIPTOR_SIZE);
     lns_buffer_add_text(out, "],\"data\":\"");
-    char *room = lns_buffer_reserve(out, LNS_BASE64_SIZE(size));
-    if (room != NULL) {
-        lns_base64_encode(npz, size, room);
-        out->size += LNS_BASE64_SIZE(size);
-    }
-    lns_free(npz);
+    const lns_array array = {.name = "descriptors",
+                             .type = "<f2",
+                             .item_size = 2,
+                             .dimensions = 2,
+                             .shape = {features->count, LNS_DESCRIPTOR_SIZE},
+                             .halves_of = features->descriptors};
+    const lns_status status = add_npz_as_base64(out, &array);
     lns_buffer_add_text(out, "\"}");
-    return LNS_OK;
+    return status;
 }
 
 lns_status lns_json_write(const lns_features *features, const lns_json_shape *shape, char **text, size_t *size) {

@@ -4,9 +4,10 @@
 #define LENSING_FEATURES_NPZ_H
 
 #include <stddef.h>
-#include <stdint.h>
 
 #include <lensing/features.h>
+
+#include "features/buffer.h"
 
 /* One array in C order, little-endian. */
 typedef struct lns_array {
@@ -16,15 +17,13 @@ typedef struct lns_array {
     int dimensions; /* 1 or 2 */
     size_t shape[2];
     const void *data;
+    const float *halves_of; /* when not NULL: the elements are these, as float16, and `data` is not used */
 } lns_array;
 
-/* Bytes of an .npz file of these arrays, the same ones that numpy.savez writes. */
-lns_status lns_npz_write(const lns_array *arrays, size_t count, void **bytes, size_t *size);
+/* Bytes of an .npz file of these arrays. */
+size_t lns_npz_size(const lns_array *arrays, size_t count);
 
-/* An .npz file of one array "descriptors", float16 (N, 256). */
-lns_status lns_npz_half_descriptors(const lns_features *features, void **bytes, size_t *size);
-
-/* IEEE 754 binary16 of each number, to nearest, ties to even. */
-void lns_half_from_float(const float *from, size_t count, uint16_t *to);
+/* Adds an .npz file of these arrays, lns_npz_size() bytes, the same ones that numpy.savez writes. */
+lns_status lns_npz_add(lns_buffer *out, const lns_array *arrays, size_t count);
 
 #endif

@@ -148,13 +148,37 @@ static int scale_exactly(double value, int decimals, uint64_t *rounded) {
     return 1;
 }
 
+/* As scale_exactly(), for what is clear without: the product is off by no more than 2^-23, so that it rounds as the exact
+ * one does unless that is as close to the middle between two numbers. */
+static int scale_quickly(double value, int decimals, uint64_t *rounded) {
+    const double product = value * powers[decimals];
+    if (!(product < 0x1p30))
+        return 0;
+    const uint32_t nearest = (uint32_t)(product + 0.5);
+    *rounded = nearest;
+    return fabs(fabs(product - nearest) - 0.5) > 0x1p-20;
+}
+
+/* `rounded` / 10^decimals, at least 10^-4, with as many decimals as it needs but one; decimals > 0. */
+static size_t write_decimal(uint64_t rounded, int decimals, char *text) {
+    char *end = text + write_digits(rounded / powers[decimals], text);
+    uint32_t rest = (uint32_t)(rounded % powers[decimals]);
+    *end++ = '.';
+    for (int i = decimals; i-- > 0; rest /= 10)
+        end[i] = (char)('0' + rest % 10);
+    while (decimals > 1 && end[decimals - 1] == '0')
+        decimals--;
+    return (size_t)(end + decimals - text);
+}
+
 /* The largest number of DBL_DIG digits. */
 #define EXACT_LIMIT UINT64_C(999999999999999)
 
 size_t lns_number_rounded(double value, int decimals, char *text) {
     const double size = fabs(value);
     uint64_t rounded = 0;
-    if (!isfinite(value) || !scale_exactly(size, decimals, &rounded) || rounded > EXACT_LIMIT) {
+    if (!scale_quickly(size, decimals, &rounded) &&
+        (!isfinite(value) || !scale_exactly(size, decimals, &rounded) || rounded > EXACT_LIMIT)) {
         if (!isfinite(value) || size >= 4503599627370496.0) /* 2^52: a whole number already */
             return lns_number_shortest(value, text);
         char decimal[40];
@@ -167,6 +191,8 @@ size_t lns_number_rounded(double value, int decimals, char *text) {
         text[sign++] = '-';
     if (rounded == 0)
         return sign + copy(text + sign, "0.0");
+    if (decimals > 0 && rounded >= powers[decimals] / 10000)
+        return sign + write_decimal(rounded, decimals, text + sign);
     char digits[20];
     size_t count = write_digits(rounded, digits);
     const int point = (int)count - decimals;

@@ -14,6 +14,7 @@
 #include <jerror.h>
 
 #include "base/memory.h"
+#include "image/chroma.h"
 #include "image/to_plane.h"
 #include "image/upsample.h"
 
@@ -28,6 +29,7 @@ typedef struct reader {
     struct jpeg_progress_mgr progress;
     jmp_buf escape;
     const lns_image_source *source;
+    const lns_chroma_kernels *chroma;
     lns_status status;
     lns_plane *plane;
     uint8_t *scratch;
@@ -255,7 +257,7 @@ static void convert_row(reader *self, const strips *work, uint32_t y, int64_t ke
         near = near < 0 ? 0 : near >= work->cr_height ? work->cr_height - 1 : near;
         const uint8_t *other = work->cr + (size_t)(near - kept) * work->cr_stride;
         if (work->wide == 2)
-            lns_upsample_both(work->full, cr, other, work->cr_width, 7, work->sums);
+            self->chroma->upsample_both(work->full, cr, other, work->cr_width, 7, work->sums);
         else
             lns_upsample_tall(work->full, cr, other, work->cr_width, y % 2 == 0 ? 1 : 2);
         full = work->full;
@@ -266,7 +268,7 @@ static void convert_row(reader *self, const strips *work, uint32_t y, int64_t ke
             lns_upsample_double(work->full, cr, work->cr_width);
         full = work->full;
     }
-    lns_ycc_to_plane(row, full, self->plane->width);
+    self->chroma->ycc_to_plane(row, full, self->plane->width);
 }
 
 static void decode_strips(reader *self) {
@@ -335,6 +337,7 @@ lns_status lns_decode_jpeg(const lns_image_source *source, lns_plane **plane) {
     if (self == NULL)
         return lns_fail_memory(sizeof *self);
     self->source = source;
+    self->chroma = lns_chroma_kernels_choose();
     if (setjmp(self->escape) == 0)
         decode_all(self);
     jpeg_destroy_decompress(&self->decoder);

@@ -10,6 +10,7 @@
 #include <webp/decode.h>
 
 #include "base/memory.h"
+#include "image/chroma.h"
 #include "image/to_plane.h"
 #include "image/upsample.h"
 
@@ -154,11 +155,12 @@ static lns_status decode_pixels(const reader *self, WebPDecoderConfig *config, l
 /* Turns the rows of the frame from Y to R, with V at half the width and height. */
 static void convert_rows(const reader *self, lns_plane *plane, const uint8_t *v, uint32_t v_width, uint32_t v_height,
                          uint8_t *full, uint16_t *sums) {
+    const lns_chroma_kernels *chroma = lns_chroma_kernels_choose();
     for (uint32_t y = 0; y < self->frame_height; y++) {
         const uint32_t at = y / 2;
         const uint32_t below = at + 1 < v_height ? at + 1 : at;
         const uint32_t near = y % 2 != 0 ? below : at > 0 ? at - 1 : at;
-        lns_upsample_both(full, v + (size_t)at * v_width, v + (size_t)near * v_width, v_width, 8, sums);
+        chroma->upsample_both(full, v + (size_t)at * v_width, v + (size_t)near * v_width, v_width, 8, sums);
         lns_yv_to_plane(frame_row(self, plane, y), full, self->frame_width);
     }
 }

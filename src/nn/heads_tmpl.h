@@ -124,12 +124,24 @@ INLINE void finish_descriptor(const float *in, const float *bias, float *out) {
 
 static void descriptor_head(const lns_descriptor_head *head, size_t first, size_t end) {
     float rows[ROWS * DESCRIPTOR_OUTPUTS] __attribute__((aligned(LNS_KERNEL_ALIGNMENT)));
-    for (size_t cell = first; cell < end; cell += ROWS) {
-        const size_t count = end - cell < ROWS ? end - cell : ROWS;
-        multiply_cells((const element *)head->input + cell * head->stride, head->stride, count, head->packed,
-                       DESCRIPTOR_OUTPUTS, rows);
-        for (size_t r = 0; r < count; r++)
+    element wanted[ROWS * LNS_HEAD_INPUTS] __attribute__((aligned(LNS_KERNEL_ALIGNMENT)));
+    const element *all = head->input;
+    for (size_t i = first; i < end; i += ROWS) {
+        const size_t count = end - i < ROWS ? end - i : ROWS;
+        const element *input = all + i * head->stride;
+        size_t stride = head->stride;
+        if (head->cells != NULL) {
+            input = wanted;
+            stride = LNS_HEAD_INPUTS;
+            for (size_t r = 0; r < count; r++)
+                memcpy(wanted + r * LNS_HEAD_INPUTS, all + head->cells[i + r] * head->stride,
+                       LNS_HEAD_INPUTS * sizeof(element));
+        }
+        multiply_cells(input, stride, count, head->packed, DESCRIPTOR_OUTPUTS, rows);
+        for (size_t r = 0; r < count; r++) {
+            const size_t cell = head->cells != NULL ? head->cells[i + r] : i + r;
             finish_descriptor(rows + r * DESCRIPTOR_OUTPUTS, head->bias,
-                              head->descriptors + (cell + r) * DESCRIPTOR_OUTPUTS);
+                              head->descriptors + cell * DESCRIPTOR_OUTPUTS);
+        }
     }
 }

@@ -70,6 +70,7 @@ typedef struct lns_descriptor_head {
     const void *packed;  /* 256 outputs, from pack_conv1x1 */
     const float *bias;   /* 256 */
     float *descriptors;  /* cells x 256, each row of length 1 */
+    const uint16_t *cells; /* those that are wanted, rising; the others' rows are left as they are. NULL: all */
 } lns_descriptor_head;
 
 typedef struct lns_nn_kernels {
@@ -91,6 +92,7 @@ typedef struct lns_nn_kernels {
 
     /* Cells first <= c < end, in row-major order; scratch is on the stack. */
     void (*score_head)(const lns_score_head *head, size_t first, size_t end);
+    /* The same of the cells that are wanted. A cell gets the same bits whichever others are. */
     void (*descriptor_head)(const lns_descriptor_head *head, size_t first, size_t end);
 
     /* The multiply-adds of the matrix products, on registers alone, `rounds` times as many as it has accumulators.

@@ -16,8 +16,8 @@ struct engine {
     pthread_mutex_t lock; /* for all below down to `network` */
     pthread_cond_t wake;
     job *first, *last;
-    size_t waiting; /* jobs that have not come to the network yet: in the queue, or with a thread that decodes */
-    size_t load;    /* those, and the ones that run */
+    size_t queued; /* jobs that the network has not done with: in the list, with a thread that decodes, or in it */
+    size_t load;   /* those, and the ones whose answers are written */
     int is_open, stop;
     lns_superpoint *model;
     pthread_mutex_t network; /* one detection at a time */
@@ -116,11 +116,11 @@ static int refuse(engine *self, job *work) {
     return 0;
 }
 
-/* The job waits no more. Once for each job: at the network, or at its end if that comes before. */
-static void stop_waiting(engine *self, job *work) {
+/* Makes room for the next. Once for each job: behind the network, or at its end if that comes before. */
+static void leave_queue(engine *self, job *work) {
     pthread_mutex_lock(&self->lock);
-    self->waiting -= work->waits ? 1 : 0;
-    work->waits = 0;
+    self->queued -= work->is_queued ? 1 : 0;
+    work->is_queued = 0;
     pthread_mutex_unlock(&self->lock);
 }
 
@@ -132,13 +132,13 @@ static void run_job(engine *self, job *work) {
     const double preprocess = clock_ms() - start;
     lns_features *features = NULL;
     pthread_mutex_lock(&self->network);
-    stop_waiting(self, work);
     /* Once more, as this may have been a long wait, and the network is what costs most. */
     const int refused = refuse(self, work);
     lns_status status = LNS_OK;
     if (!refused)
         status = lns_superpoint_detect_plane(self->model, plane, &work->options, &features);
     pthread_mutex_unlock(&self->network);
+    leave_queue(self, work);
     lns_plane_close(&plane);
     if (refused)
         return;
@@ -174,7 +174,7 @@ static void *work_through(void *argument) {
         metrics_waited(self->options.metrics, clock_ms() - work->queued_at);
         if (!refuse(self, work))
             run_job(self, work);
-        stop_waiting(self, work);
+        leave_queue(self, work);
         work->done(work);
         pthread_mutex_lock(&self->lock);
         self->load--;
@@ -230,15 +230,15 @@ int engine_submit(engine *self, job *work) {
     work->next = NULL;
     work->queued_at = clock_ms();
     pthread_mutex_lock(&self->lock);
-    const int full = self->waiting >= self->options.queue_limit;
+    const int full = self->queued >= self->options.queue_limit;
     if (!full) {
         if (self->last != NULL)
             self->last->next = work;
         else
             self->first = work;
         self->last = work;
-        work->waits = 1;
-        self->waiting++;
+        work->is_queued = 1;
+        self->queued++;
         self->load++;
         pthread_cond_signal(&self->wake);
     }
@@ -255,7 +255,7 @@ size_t engine_load(engine *self) {
 
 size_t engine_queue_length(engine *self) {
     pthread_mutex_lock(&self->lock);
-    const size_t waiting = self->waiting;
+    const size_t queued = self->queued;
     pthread_mutex_unlock(&self->lock);
-    return waiting;
+    return queued;
 }

@@ -42,7 +42,7 @@ typedef struct job {
     void *user;
     job_result result; /* filled before `done` */
     double queued_at;
-    int waits; /* not 0: it counts as waiting */
+    int is_queued; /* not 0: it takes a place in the queue */
     struct job *next;
 } job;
 
@@ -50,7 +50,7 @@ typedef struct engine_options {
     metrics *metrics;
     uint64_t max_pixels;
     int workers;             /* threads that take jobs, at least 2 */
-    size_t queue_limit;      /* jobs that may wait for the network, decoded or not */
+    size_t queue_limit;      /* jobs at once, from their coming to the end of the network */
     double queue_timeout_ms; /* a job that waited longer is refused; 0: no limit */
 } engine_options;
 
@@ -66,7 +66,7 @@ int engine_submit(engine *self, job *work);
 
 /* Jobs that wait or run. */
 size_t engine_load(engine *self);
-/* Jobs that wait for the network. */
+/* Jobs that the network has not done with. */
 size_t engine_queue_length(engine *self);
 
 #endif

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
+#include <time.h>
 
 #include "clock.h"
 
@@ -23,7 +24,7 @@ struct guarded {
 
 struct guard {
     pthread_mutex_t lock; /* for all below */
-    pthread_cond_t wake;  /* stop */
+    pthread_cond_t wake;  /* stop, or a first connection */
     int stop;
     guarded list; /* of connections; the ends of the list meet here */
     pthread_t watcher;
@@ -53,18 +54,27 @@ static void close_ended(guard *self) {
     }
 }
 
+/* While there is no connection, nothing wakes the CPU. */
+static void wait_for_tick(guard *self) {
+    if (self->list.next == &self->list) {
+        pthread_cond_wait(&self->wake, &self->lock);
+        return;
+    }
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += TICK_MS * 1000000L;
+    until.tv_sec += until.tv_nsec / 1000000000L;
+    until.tv_nsec %= 1000000000L;
+    pthread_cond_timedwait(&self->wake, &self->lock, &until);
+}
+
 static void *watch(void *argument) {
     guard *self = argument;
     pthread_mutex_lock(&self->lock);
     while (!self->stop) {
+        wait_for_tick(self);
         close_ended(self);
         eventfd_write(self->ticker, 1);
-        struct timespec until;
-        clock_gettime(CLOCK_REALTIME, &until);
-        until.tv_nsec += TICK_MS * 1000000L;
-        until.tv_sec += until.tv_nsec / 1000000000L;
-        until.tv_nsec %= 1000000000L;
-        pthread_cond_timedwait(&self->wake, &self->lock, &until);
     }
     pthread_mutex_unlock(&self->lock);
     return NULL;
@@ -76,7 +86,12 @@ guard *guard_create(int ticker) {
         return NULL;
     self->ticker = ticker;
     pthread_mutex_init(&self->lock, NULL);
-    pthread_cond_init(&self->wake, NULL);
+    /* Not the time of day, which may be set back while somebody waits for it. */
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&self->wake, &attributes);
+    pthread_condattr_destroy(&attributes);
     self->list.previous = self->list.next = &self->list;
     if (pthread_create(&self->watcher, NULL, watch, self) != 0) {
         free(self);
@@ -104,6 +119,8 @@ guarded *guard_add(guard *self, int socket) {
         return NULL;
     c->socket = socket;
     pthread_mutex_lock(&self->lock);
+    if (self->list.next == &self->list)
+        pthread_cond_signal(&self->wake);
     c->next = &self->list;
     c->previous = self->list.previous;
     c->previous->next = c;

@@ -11,7 +11,7 @@
 typedef struct guard guard;
 typedef struct guarded guarded; /* one connection */
 
-/* At each tick the guard writes to `ticker`, an eventfd that does not block. */
+/* While there are connections, the guard writes at each tick to `ticker`, an eventfd that does not block. */
 guard *guard_create(int ticker);
 void guard_destroy(guard *self); /* no connection may be left */
 

@@ -158,7 +158,7 @@ char *metrics_text(metrics *self, size_t queue_length, size_t connections, size_
     const char *path = lns_cpu_path();
     text_buffer_format(out, "lensing_build_info{version=\"%s\",cpu_path=\"%s\"} 1\n", lns_version(),
                        path != NULL ? path : "");
-    write_gauge(out, "lensing_queue_length", "Requests that wait for the network.", queue_length);
+    write_gauge(out, "lensing_queue_length", "Requests that wait for the network or are in it.", queue_length);
     write_gauge(out, "lensing_connections", "Open connections.", connections);
     pthread_mutex_lock(&self->lock);
     write_requests(out, self);

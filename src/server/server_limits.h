@@ -11,7 +11,7 @@ typedef struct server_limits {
     size_t max_body_memory;     /* bytes of all request bodies and answers together */
     uint64_t max_pixels;        /* of a picture */
     unsigned max_connections;
-    size_t queue;               /* requests that may wait for the network */
+    size_t queue;               /* requests that may wait for the network or be in it */
     double queue_timeout_ms;
     double header_timeout_ms;   /* from the first byte of a request, or the opening of the connection, to its header's end */
     double body_timeout_ms;     /* for a body, plus the time that its size takes at min_rate */

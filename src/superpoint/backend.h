@@ -27,6 +27,8 @@ typedef struct lns_backend_operations {
     /* `frame`: 480 x 640 bytes. May be called by several threads at once. On error `result` is left empty. */
     lns_status (*detect)(lns_backend *backend, const uint8_t *frame, const lns_selection_rules *rules,
                          int with_descriptors, lns_backend_result *result);
+    /* As lns_superpoint_prepare(). */
+    lns_status (*prepare)(lns_backend *backend);
     /* The maps alone, as lns_superpoint_forward() gives them. */
     lns_status (*forward)(lns_backend *backend, const uint8_t *frame, float *scores, float *descriptors);
     /* As lns_superpoint_profile() and lns_superpoint_peak(). */

@@ -10,16 +10,14 @@
 #include "superpoint/backend.h"
 #include "superpoint/network.h"
 
-/* Scratch memory that is kept between calls. More calls than this at the same time get memory of their own, given back
- * at their end. */
-#define KEPT 2
-
 typedef struct cpu_backend {
     lns_backend base;
     lns_thread_pool *pool;
     lns_network *network;
     pthread_mutex_t lock; /* for `kept` */
-    lns_network_scratch *kept[KEPT];
+    /* Scratch memory that is kept between calls: for as many calls at the same time as there are threads. More of them
+     * get memory of their own, given back at their end. */
+    lns_network_scratch **kept; /* base.threads */
 } cpu_backend;
 
 void lns_backend_result_free(lns_backend_result *result) {
@@ -40,7 +38,7 @@ lns_status lns_backend_sample(const float *map, lns_backend_result *result) {
 static lns_status borrow_scratch(cpu_backend *cpu, lns_network_scratch **scratch) {
     *scratch = NULL;
     pthread_mutex_lock(&cpu->lock);
-    for (int i = 0; i < KEPT && *scratch == NULL; i++) {
+    for (int i = 0; i < cpu->base.threads && *scratch == NULL; i++) {
         *scratch = cpu->kept[i];
         cpu->kept[i] = NULL;
     }
@@ -50,13 +48,24 @@ static lns_status borrow_scratch(cpu_backend *cpu, lns_network_scratch **scratch
 
 static void return_scratch(cpu_backend *cpu, lns_network_scratch *scratch) {
     pthread_mutex_lock(&cpu->lock);
-    for (int i = 0; i < KEPT && scratch != NULL; i++)
+    for (int i = 0; i < cpu->base.threads && scratch != NULL; i++)
         if (cpu->kept[i] == NULL) {
             cpu->kept[i] = scratch;
             scratch = NULL;
         }
     pthread_mutex_unlock(&cpu->lock);
     lns_network_scratch_destroy(&scratch);
+}
+
+/* Only the cells that keypoints lie between get a descriptor: a third of them for 600 keypoints. */
+static lns_status describe(cpu_backend *cpu, lns_network_scratch *scratch, lns_backend_result *result) {
+    const lns_selection *found = &result->selection;
+    uint16_t cells[LNS_CELLS];
+    const double start = lns_clock_ms();
+    const size_t count = lns_list_cells(found->pixels, found->count, cells);
+    const float *map = lns_network_describe(cpu->network, scratch, cells, count);
+    result->forward_ms += lns_clock_ms() - start;
+    return lns_backend_sample(map, result);
 }
 
 static lns_status detect(lns_backend *backend, const uint8_t *frame, const lns_selection_rules *rules,
@@ -68,19 +77,26 @@ static lns_status detect(lns_backend *backend, const uint8_t *frame, const lns_s
     if (status != LNS_OK)
         return status;
     const double start = lns_clock_ms();
-    const float *scores, *map;
-    lns_network_run(cpu->network, scratch, frame, with_descriptors, &scores, &map);
-    const double middle = lns_clock_ms();
+    const float *scores = lns_network_run(cpu->network, scratch, frame, with_descriptors);
+    result->forward_ms = lns_clock_ms() - start;
     status = lns_select_keypoints(scores, rules, &result->selection);
     if (status == LNS_OK && with_descriptors)
-        status = lns_backend_sample(map, result);
+        status = describe(cpu, scratch, result);
     return_scratch(cpu, scratch);
-    if (status != LNS_OK) {
+    result->postprocess_ms = lns_clock_ms() - start - result->forward_ms;
+    if (status != LNS_OK)
         lns_backend_result_free(result);
+    return status;
+}
+
+static lns_status prepare(lns_backend *backend) {
+    cpu_backend *cpu = (cpu_backend *)backend;
+    lns_network_scratch *scratch;
+    const lns_status status = borrow_scratch(cpu, &scratch);
+    if (status != LNS_OK)
         return status;
-    }
-    result->forward_ms = middle - start;
-    result->postprocess_ms = lns_clock_ms() - middle;
+    lns_network_scratch_touch(cpu->network, scratch);
+    return_scratch(cpu, scratch);
     return LNS_OK;
 }
 
@@ -90,12 +106,11 @@ static lns_status forward(lns_backend *backend, const uint8_t *frame, float *sco
     const lns_status status = borrow_scratch(cpu, &scratch);
     if (status != LNS_OK)
         return status;
-    const float *score_map, *descriptor_map;
-    lns_network_run(cpu->network, scratch, frame, descriptors != NULL, &score_map, &descriptor_map);
-    memcpy(scores, score_map, LNS_FRAME_PIXELS * sizeof *scores);
+    memcpy(scores, lns_network_run(cpu->network, scratch, frame, descriptors != NULL),
+           LNS_FRAME_PIXELS * sizeof *scores);
     if (descriptors != NULL)
-        memcpy(descriptors, descriptor_map,
-               (size_t)LNS_CELLS_X * LNS_CELLS_Y * LNS_DESCRIPTOR_SIZE * sizeof *descriptors);
+        memcpy(descriptors, lns_network_describe(cpu->network, scratch, NULL, 0),
+               (size_t)LNS_CELLS * LNS_DESCRIPTOR_SIZE * sizeof *descriptors);
     return_scratch(cpu, scratch);
     return LNS_OK;
 }
@@ -118,8 +133,9 @@ static lns_status peak(lns_backend *backend, double *gflops) {
 
 static void close_backend(lns_backend *backend) {
     cpu_backend *cpu = (cpu_backend *)backend;
-    for (int i = 0; i < KEPT; i++)
+    for (int i = 0; i < cpu->base.threads && cpu->kept != NULL; i++)
         lns_network_scratch_destroy(&cpu->kept[i]);
+    lns_free(cpu->kept);
     lns_network_destroy(&cpu->network);
     lns_thread_pool_destroy(&cpu->pool);
     pthread_mutex_destroy(&cpu->lock);
@@ -127,7 +143,13 @@ static void close_backend(lns_backend *backend) {
 }
 
 static const lns_backend_operations operations = {
-    .name = "cpu", .detect = detect, .forward = forward, .profile = profile, .peak = peak, .close = close_backend};
+    .name = "cpu",
+    .detect = detect,
+    .prepare = prepare,
+    .forward = forward,
+    .profile = profile,
+    .peak = peak,
+    .close = close_backend};
 
 lns_status lns_cpu_backend_open(const lns_superpoint_weights *weights, const lns_superpoint_options *options,
                                 lns_backend **backend) {
@@ -146,7 +168,11 @@ lns_status lns_cpu_backend_open(const lns_superpoint_weights *weights, const lns
     cpu->base.threads = options->threads > 0 ? options->threads : lns_cpu_count();
     if (cpu->base.threads > LNS_THREADS_LIMIT)
         cpu->base.threads = LNS_THREADS_LIMIT;
-    status = lns_thread_pool_create(cpu->base.threads, &cpu->pool);
+    cpu->kept = lns_calloc((size_t)cpu->base.threads, sizeof *cpu->kept);
+    if (cpu->kept == NULL)
+        status = lns_fail_memory((size_t)cpu->base.threads * sizeof *cpu->kept);
+    if (status == LNS_OK)
+        status = lns_thread_pool_create(cpu->base.threads, &cpu->pool);
     if (status == LNS_OK)
         status = lns_network_create(weights, level, options->precision, cpu->pool, &cpu->network);
     if (status == LNS_OK)

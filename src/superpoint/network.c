@@ -14,6 +14,8 @@
 #define HEADS_WIDTH (2 * HEAD_OUTPUTS)   /* both run as one layer */
 #define DESCRIPTOR_SIZE LNS_DESCRIPTOR_SIZE
 #define CELLS_AT_A_TIME 60
+#define TOUCHED_AT_A_TIME ((size_t)2 << 20)
+#define SMALLEST_PAGE 4096
 
 /* The 3 x 3 layers after the first, which the second computes on the way. */
 enum { SECOND, BLOCK2A, BLOCK2B, BLOCK3A, BLOCK3B, BLOCK4A, BLOCK4B, HEADS, LAYERS };
@@ -46,8 +48,10 @@ struct lns_network {
 
 struct lns_network_scratch {
     char *memory; /* all below */
+    size_t size;
     float *picture;
     void *odd, *even; /* outputs of the layers in turn */
+    const void *rows; /* of HEADS_WIDTH channels, which the 1 x 1 layers read: one of these two, after a run */
     float *scores;
     char *workers; /* worker_size bytes for each thread */
     size_t worker_size;
@@ -218,10 +222,24 @@ lns_status lns_network_scratch_create(const lns_network *network, lns_network_sc
         lns_free(s);
         return lns_fail_memory(l.used);
     }
+    s->size = l.used;
     l = (layout){s->memory, 0};
     lay_out_scratch(s, &l, network);
     *scratch = s;
     return LNS_OK;
+}
+
+static void touch_block(void *context, size_t round, int worker) {
+    (void)worker;
+    const lns_network_scratch *s = context;
+    const size_t end = (round + 1) * TOUCHED_AT_A_TIME < s->size ? (round + 1) * TOUCHED_AT_A_TIME : s->size;
+    for (size_t i = round * TOUCHED_AT_A_TIME; i < end; i += SMALLEST_PAGE)
+        ((volatile char *)s->memory)[i] = 0; /* it holds nothing between runs */
+}
+
+void lns_network_scratch_touch(const lns_network *network, lns_network_scratch *scratch) {
+    const size_t rounds = (scratch->size + TOUCHED_AT_A_TIME - 1) / TOUCHED_AT_A_TIME;
+    lns_thread_pool_run(network->pool, rounds, touch_block, scratch);
 }
 
 void lns_network_scratch_destroy(lns_network_scratch **scratch) {
@@ -348,52 +366,75 @@ static const void *run_layers(const lns_network *n, lns_network_scratch *s, int 
     return input;
 }
 
-typedef struct heads_task {
-    const lns_nn_kernels *kernels;
-    lns_score_head score;
-    lns_descriptor_head descriptor;
-} heads_task;
-
-static void run_heads(void *context, size_t round, int worker) {
-    (void)worker;
-    const heads_task *task = context;
-    const size_t first = round * CELLS_AT_A_TIME;
-    const size_t end = first + CELLS_AT_A_TIME < CELLS ? first + CELLS_AT_A_TIME : CELLS;
-    task->kernels->score_head(&task->score, first, end);
-    if (task->descriptor.descriptors != NULL)
-        task->kernels->descriptor_head(&task->descriptor, first, end);
+static size_t rounds_of(size_t cells) {
+    return (cells + CELLS_AT_A_TIME - 1) / CELLS_AT_A_TIME;
 }
 
-static void run_network(const lns_network *n, lns_network_scratch *s, const uint8_t *frame, int with_descriptors,
-                        profile *times, const float **scores, const float **descriptors) {
+static size_t end_of_round(size_t round, size_t cells) {
+    const size_t end = (round + 1) * CELLS_AT_A_TIME;
+    return end < cells ? end : cells;
+}
+
+typedef struct score_task {
+    const lns_nn_kernels *kernels;
+    lns_score_head head;
+} score_task;
+
+static void run_score_head(void *context, size_t round, int worker) {
+    (void)worker;
+    const score_task *task = context;
+    task->kernels->score_head(&task->head, round * CELLS_AT_A_TIME, end_of_round(round, CELLS));
+}
+
+typedef struct descriptor_task {
+    const lns_nn_kernels *kernels;
+    lns_descriptor_head head;
+    size_t count; /* of cells */
+} descriptor_task;
+
+static void run_descriptor_head(void *context, size_t round, int worker) {
+    (void)worker;
+    const descriptor_task *task = context;
+    task->kernels->descriptor_head(&task->head, round * CELLS_AT_A_TIME, end_of_round(round, task->count));
+}
+
+static const float *run_network(const lns_network *n, lns_network_scratch *s, const uint8_t *frame,
+                                int with_descriptors, profile *times) {
     convert_frame(frame, s->picture);
     note_step(times, "bytes to floats", 0);
-    const void *rows = run_layers(n, s, with_descriptors, times);
-    /* The last layer's input is not needed any more: its place takes the descriptors. */
-    float *map = with_descriptors ? (rows == s->odd ? s->even : s->odd) : NULL;
-    heads_task task = {
+    s->rows = run_layers(n, s, with_descriptors, times);
+    score_task task = {
         .kernels = n->kernels,
-        .score = {rows, HEADS_WIDTH, LNS_CELLS_X, LNS_CELLS_Y, n->score_packed, n->score_bias, n->reject_weights,
-                  s->scores},
-        .descriptor = {(const char *)rows + HEAD_OUTPUTS * n->kernels->element_size, HEADS_WIDTH, n->descriptor_packed,
-                       n->descriptor_bias, map},
+        .head = {s->rows, HEADS_WIDTH, LNS_CELLS_X, LNS_CELLS_Y, n->score_packed, n->score_bias, n->reject_weights,
+                 s->scores},
     };
-    lns_thread_pool_run(n->pool, (CELLS + CELLS_AT_A_TIME - 1) / CELLS_AT_A_TIME, run_heads, &task);
-    note_step(times, "convPb, convDb", 2.0 * CELLS * LNS_HEAD_INPUTS * (LNS_SCORE_CLASSES + DESCRIPTOR_SIZE));
-    *scores = s->scores;
-    *descriptors = map;
+    lns_thread_pool_run(n->pool, rounds_of(CELLS), run_score_head, &task);
+    return s->scores;
 }
 
-void lns_network_run(const lns_network *n, lns_network_scratch *s, const uint8_t *frame, int with_descriptors,
-                     const float **scores, const float **descriptors) {
-    run_network(n, s, frame, with_descriptors, NULL, scores, descriptors);
+const float *lns_network_run(const lns_network *n, lns_network_scratch *s, const uint8_t *frame, int with_descriptors) {
+    return run_network(n, s, frame, with_descriptors, NULL);
+}
+
+const float *lns_network_describe(const lns_network *n, lns_network_scratch *s, const uint16_t *cells, size_t count) {
+    /* The last layer's input is not needed any more: its place takes the descriptors. */
+    float *map = s->rows == s->odd ? s->even : s->odd;
+    descriptor_task task = {
+        .kernels = n->kernels,
+        .head = {(const char *)s->rows + HEAD_OUTPUTS * n->kernels->element_size, HEADS_WIDTH, n->descriptor_packed,
+                 n->descriptor_bias, map, cells},
+        .count = cells != NULL ? count : CELLS,
+    };
+    lns_thread_pool_run(n->pool, rounds_of(task.count), run_descriptor_head, &task);
+    return map;
 }
 
 size_t lns_network_profile(const lns_network *n, lns_network_scratch *s, const uint8_t *frame, lns_step_time *steps) {
     _Static_assert(LAYERS + 2 <= LNS_STEPS_LIMIT, "room for the layers, the frame before and the heads behind");
     profile times = {steps, 0, lns_clock_ms()};
-    const float *scores, *descriptors;
-    run_network(n, s, frame, 1, &times, &scores, &descriptors);
+    run_network(n, s, frame, 1, &times);
+    lns_network_describe(n, s, NULL, 0);
+    note_step(&times, "convPb, convDb", 2.0 * CELLS * LNS_HEAD_INPUTS * (LNS_SCORE_CLASSES + DESCRIPTOR_SIZE));
     return times.count;
 }
 

@@ -27,12 +27,19 @@ void lns_network_destroy(lns_network **network);
 const char *lns_network_kernels(const lns_network *network);
 
 lns_status lns_network_scratch_create(const lns_network *network, lns_network_scratch **scratch);
+/* Makes the system back all of it with memory, on all threads of the pool. */
+void lns_network_scratch_touch(const lns_network *network, lns_network_scratch *scratch);
 void lns_network_scratch_destroy(lns_network_scratch **scratch);
 
-/* frame: 480 x 640 bytes. `*scores` (480 x 640) and `*descriptors` (60 x 80 x 256, or NULL when not wanted) lie in the
- * scratch memory and are valid until its next use. */
-void lns_network_run(const lns_network *network, lns_network_scratch *scratch, const uint8_t *frame, int with_descriptors,
-                     const float **scores, const float **descriptors);
+/* frame: 480 x 640 bytes. Returns the scores, 480 x 640, which lie in the scratch memory and are valid until the next
+ * run. With descriptors, these may be asked for then. */
+const float *lns_network_run(const lns_network *network, lns_network_scratch *scratch, const uint8_t *frame,
+                             int with_descriptors);
+
+/* The descriptor map of the last run, 60 x 80 x 256, valid as the scores are. `cells`: `count` cells in row-major order,
+ * rising, whose descriptors are wanted; the others are not defined. NULL: all. */
+const float *lns_network_describe(const lns_network *network, lns_network_scratch *scratch, const uint16_t *cells,
+                                  size_t count);
 
 /* Runs the network with descriptors, and fills in the time of each step; returns how many there are, at most
  * LNS_STEPS_LIMIT. */

@@ -6,6 +6,7 @@
 
 #include <lensing/superpoint.h>
 
+#include "base/cpu.h"
 #include "base/error.h"
 #include "base/memory.h"
 
@@ -40,11 +41,11 @@ static float key_score(uint64_t key) {
     return score;
 }
 
-/* Makes room for one more row, so that adding needs no check. */
-static lns_status reserve_row(candidates *c) {
-    if (c->room - c->count >= WIDTH)
+/* Makes room for `more` candidates, so that adding needs no check. */
+static lns_status reserve(candidates *c, size_t more) {
+    if (c->room - c->count >= more)
         return LNS_OK;
-    const size_t room = c->room * 2 + 8 * WIDTH;
+    const size_t room = c->room * 2 + 8 * WIDTH + more;
     uint64_t *keys = lns_realloc(c->keys, room * sizeof *keys);
     if (keys == NULL)
         return lns_fail_memory(room * sizeof *keys);
@@ -57,7 +58,7 @@ static lns_status reserve_row(candidates *c) {
  */
 static lns_status add_row(candidates *c, const float *row, const float *maximum, float threshold, int32_t y,
                           int32_t first, int32_t last) {
-    const lns_status status = reserve_row(c);
+    const lns_status status = reserve(c, WIDTH);
     if (status != LNS_OK)
         return status;
     for (int32_t x = first; x < last; x += CHUNK) {
@@ -75,7 +76,109 @@ static lns_status add_row(candidates *c, const float *row, const float *maximum,
     return LNS_OK;
 }
 
-/* ---- Suppression -------------------------------------------------------------------------------- */
+/* ---- Suppression where few pixels are above the threshold ---------------------------------------- */
+
+/* What a pixel takes at most in one way and in the other, in about the same unit: a vector of the window, or of the
+ * passes over rows and columns. A few percent of the pixels of a photo are above the usual threshold, and most of them
+ * are below a neighbour in their row. */
+enum { COST_OF_PIXEL = 10, COST_OF_WINDOW = 24 };
+
+#define LANES 4
+typedef float vec __attribute__((vector_size(4 * LANES)));
+typedef int32_t mask __attribute__((vector_size(4 * LANES)));
+typedef int64_t halves __attribute__((vector_size(4 * LANES)));
+
+static inline vec load(const float *from) {
+    vec v;
+    memcpy(&v, from, sizeof v);
+    return v;
+}
+
+static inline int has_any(mask m) {
+    const halves h = (halves)m;
+    return (h[0] | h[1]) != 0;
+}
+
+/* Whether one of `count` numbers is above `score`. */
+static inline int exceeds(const float *row, int32_t count, float score) {
+    const vec limit = {score, score, score, score};
+    mask any = {0};
+    if (count < LANES) {
+        for (int32_t i = 0; i < count; i++)
+            any[0] |= row[i] > score;
+        return any[0];
+    }
+    for (int32_t i = 0; i + LANES < count; i += LANES)
+        any |= load(row + i) > limit;
+    any |= load(row + count - LANES) > limit;
+    return has_any(any);
+}
+
+/* Whether no pixel of the window around `pixel` has a higher score. Begins with the row of the pixel. */
+static int is_maximum(const float *scores, uint32_t pixel, int32_t r) {
+    const int32_t x = (int32_t)(pixel % WIDTH), y = (int32_t)(pixel / WIDTH);
+    const int32_t left = x > r ? x - r : 0, right = x + r < WIDTH ? x + r : WIDTH - 1;
+    const float *row = scores + (size_t)y * WIDTH + left;
+    const int32_t count = right - left + 1;
+    if (exceeds(row, count, scores[pixel]))
+        return 0;
+    for (int32_t d = 1; d <= r; d++)
+        if ((y >= d && exceeds(row - d * WIDTH, count, scores[pixel])) ||
+            (y + d < HEIGHT && exceeds(row + d * WIDTH, count, scores[pixel])))
+            return 0;
+    return 1;
+}
+
+/* Pixels of rows top .. bottom - 1 that are above the threshold, up to somewhat more than `limit` of them. */
+static size_t list_pixels(const float *scores, const lns_selection_rules *rules, int32_t top, int32_t bottom,
+                          size_t limit, uint32_t *pixels) {
+    const float threshold = rules->threshold;
+    const int32_t last = WIDTH - rules->border;
+    size_t count = 0;
+    for (int32_t y = top; y < bottom; y++) {
+        const float *row = scores + (size_t)y * WIDTH;
+        for (int32_t x = rules->border; x < last && count <= limit; x += CHUNK) {
+            const int32_t n = last - x < CHUNK ? last - x : CHUNK;
+            /* The usual number as a constant lets the compiler unroll. */
+            if (n == CHUNK ? !exceeds(row + x, CHUNK, threshold) : !exceeds(row + x, n, threshold))
+                continue;
+            for (int32_t i = x; i < x + n; i++) {
+                pixels[count] = (uint32_t)(y * WIDTH + i);
+                count += row[i] > threshold;
+            }
+        }
+    }
+    return count;
+}
+
+/* Leaves out the pixels that are below one of their four neighbours; these are most of them, and no branch tells which.
+ */
+static size_t keep_peaks(const float *scores, uint32_t *pixels, size_t count) {
+    size_t kept = 0;
+    for (size_t i = 0; i < count; i++) {
+        const uint32_t pixel = pixels[i], x = pixel % WIDTH;
+        const float score = scores[pixel];
+        const float *left = scores + pixel - (x > 0), *right = scores + pixel + (x < WIDTH - 1);
+        const float *above = scores + (pixel >= WIDTH ? pixel - WIDTH : pixel);
+        const float *below = scores + (pixel + WIDTH < WIDTH * HEIGHT ? pixel + WIDTH : pixel);
+        pixels[kept] = pixel;
+        kept += !((*left > score) | (*right > score) | (*above > score) | (*below > score));
+    }
+    return kept;
+}
+
+static lns_status add_maxima(candidates *c, const float *scores, int32_t r, uint32_t *pixels, size_t count) {
+    count = keep_peaks(scores, pixels, count);
+    const lns_status status = reserve(c, count);
+    if (status != LNS_OK)
+        return status;
+    for (size_t i = 0; i < count; i++)
+        if (is_maximum(scores, pixels[i], r))
+            c->keys[c->count++] = make_key(scores[pixels[i]], pixels[i]);
+    return LNS_OK;
+}
+
+/* ---- Suppression of all pixels ------------------------------------------------------------------ */
 
 static inline float larger(float a, float b) {
     return a > b ? a : b;
@@ -128,8 +231,8 @@ static void maximum_along_columns(float (*rows)[WIDTH], int32_t count, int32_t r
 }
 
 /* Candidates of rows top .. bottom - 1. `rows` is scratch. */
-static lns_status scan_band(const float *scores, const lns_selection_rules *rules, int32_t top, int32_t bottom,
-                            float (*rows)[WIDTH], candidates *c) {
+static lns_status suppress_band(const float *scores, const lns_selection_rules *rules, int32_t top, int32_t bottom,
+                                float (*rows)[WIDTH], candidates *c) {
     const int32_t r = rules->nms_radius;
     for (int32_t y = top - r; y < bottom + r; y++) {
         float *row = rows[y - (top - r)];
@@ -146,6 +249,18 @@ static lns_status scan_band(const float *scores, const lns_selection_rules *rule
             return status;
     }
     return LNS_OK;
+}
+
+static lns_status scan_band(const float *scores, const lns_selection_rules *rules, int32_t top, int32_t bottom,
+                            float (*rows)[WIDTH], candidates *c) {
+    const size_t window = 2 * (size_t)rules->nms_radius + 1;
+    const size_t limit =
+        (size_t)(bottom - top) * WIDTH * COST_OF_PIXEL / (window * ((window + LANES - 1) / LANES) + COST_OF_WINDOW);
+    uint32_t *pixels = (uint32_t *)rows; /* enough for the limit and a chunk: that is less than half the pixels */
+    const size_t count = list_pixels(scores, rules, top, bottom, limit, pixels);
+    if (count <= limit)
+        return add_maxima(c, scores, rules->nms_radius, pixels, count);
+    return suppress_band(scores, rules, top, bottom, rows, c);
 }
 
 static lns_status find_suppressed(const float *scores, const lns_selection_rules *rules, candidates *c) {
@@ -290,7 +405,9 @@ void lns_selection_free(lns_selection *selection) {
 
 /* ---- Descriptors -------------------------------------------------------------------------------- */
 
-enum { LANES = 16 };
+enum { PARTS = 16 };
+
+#define INLINE static inline __attribute__((always_inline))
 
 /* A place between two cells of the map on one axis. */
 typedef struct between {
@@ -312,40 +429,76 @@ static between find_cells(uint32_t pixel, int32_t cells) {
 }
 
 /* A cell of the map; where it is outside, any cell will do, as its weight is 0. */
-static const float *cell_at(const float *map, int32_t x, int32_t y) {
+static inline size_t cell_at(int32_t x, int32_t y) {
     const int32_t cx = x < 0 ? 0 : x < LNS_CELLS_X ? x : LNS_CELLS_X - 1;
     const int32_t cy = y < 0 ? 0 : y < LNS_CELLS_Y ? y : LNS_CELLS_Y - 1;
-    return map + ((size_t)cy * LNS_CELLS_X + (size_t)cx) * LNS_DESCRIPTOR_SIZE;
+    return (size_t)cy * LNS_CELLS_X + (size_t)cx;
 }
 
-static void sample(const float *map, uint32_t pixel, float *restrict out) {
+size_t lns_list_cells(const uint32_t *pixels, size_t count, uint16_t *cells) {
+    uint8_t is_read[LNS_CELLS] = {0};
+    for (size_t i = 0; i < count; i++) {
+        const between x = find_cells(pixels[i] % WIDTH, LNS_CELLS_X);
+        const between y = find_cells(pixels[i] / WIDTH, LNS_CELLS_Y);
+        for (int32_t corner = 0; corner < 4; corner++)
+            is_read[cell_at(x.low + corner % 2, y.low + corner / 2)] = 1;
+    }
+    size_t found = 0;
+    for (uint16_t cell = 0; cell < LNS_CELLS; cell++)
+        if (is_read[cell])
+            cells[found++] = cell;
+    return found;
+}
+
+INLINE void sample(const float *map, uint32_t pixel, float *restrict out) {
     const between x = find_cells(pixel % WIDTH, LNS_CELLS_X);
     const between y = find_cells(pixel / WIDTH, LNS_CELLS_Y);
-    const float *a = cell_at(map, x.low, y.low), *b = cell_at(map, x.low + 1, y.low);
-    const float *c = cell_at(map, x.low, y.low + 1), *d = cell_at(map, x.low + 1, y.low + 1);
+    const float *a = map + cell_at(x.low, y.low) * LNS_DESCRIPTOR_SIZE;
+    const float *b = map + cell_at(x.low + 1, y.low) * LNS_DESCRIPTOR_SIZE;
+    const float *c = map + cell_at(x.low, y.low + 1) * LNS_DESCRIPTOR_SIZE;
+    const float *d = map + cell_at(x.low + 1, y.low + 1) * LNS_DESCRIPTOR_SIZE;
     const float wa = x.weights[0] * y.weights[0], wb = x.weights[1] * y.weights[0];
     const float wc = x.weights[0] * y.weights[1], wd = x.weights[1] * y.weights[1];
     for (int i = 0; i < LNS_DESCRIPTOR_SIZE; i++)
         out[i] = a[i] * wa + b[i] * wb + c[i] * wc + d[i] * wd;
 }
 
-static void normalise(float *descriptor) {
-    float sums[LANES] = {0}; /* as many as keep the widest vector busy; the order does not depend on the compiler */
-    for (int i = 0; i < LNS_DESCRIPTOR_SIZE; i += LANES)
-        for (int lane = 0; lane < LANES; lane++)
-            sums[lane] += descriptor[i + lane] * descriptor[i + lane];
+INLINE void normalise(float *descriptor) {
+    float sums[PARTS] = {0}; /* as many as keep the widest vector busy; the order does not depend on the compiler */
+    for (int i = 0; i < LNS_DESCRIPTOR_SIZE; i += PARTS)
+        for (int part = 0; part < PARTS; part++)
+            sums[part] += descriptor[i + part] * descriptor[i + part];
     float sum = 0.0F;
-    for (int lane = 0; lane < LANES; lane++)
-        sum += sums[lane];
+    for (int part = 0; part < PARTS; part++)
+        sum += sums[part];
     const float length = fmaxf(sqrtf(sum), 1e-12F);
     for (int i = 0; i < LNS_DESCRIPTOR_SIZE; i++)
         descriptor[i] /= length;
 }
 
-void lns_sample_descriptors(const float *map, const uint32_t *pixels, size_t count, float *descriptors) {
+INLINE void sample_all(const float *map, const uint32_t *pixels, size_t count, float *descriptors) {
     for (size_t i = 0; i < count; i++) {
         float *descriptor = descriptors + i * LNS_DESCRIPTOR_SIZE;
         sample(map, pixels[i], descriptor);
         normalise(descriptor);
     }
+}
+
+#if defined(__x86_64__)
+/* The same with wider vectors. Without FMA, which would round differently. */
+__attribute__((target("avx2"))) static void sample_all_avx2(const float *map, const uint32_t *pixels, size_t count,
+                                                            float *descriptors) {
+    sample_all(map, pixels, count, descriptors);
+}
+#endif
+
+void lns_sample_descriptors(const float *map, const uint32_t *pixels, size_t count, float *descriptors) {
+#if defined(__x86_64__)
+    lns_cpu_level level;
+    if (lns_cpu_choose_level(&level) == LNS_OK && level >= LNS_CPU_AVX2) {
+        sample_all_avx2(map, pixels, count, descriptors);
+        return;
+    }
+#endif
+    sample_all(map, pixels, count, descriptors);
 }

@@ -51,6 +51,12 @@ lns_status lns_order_keypoints(const lns_scored_pixel *found, size_t count, int3
 /* Frees the arrays and empties the selection. */
 void lns_selection_free(lns_selection *selection);
 
+#define LNS_CELLS (LNS_CELLS_X * LNS_CELLS_Y)
+
+/* Lists the cells of the descriptor map that lns_sample_descriptors() reads for these pixels, rising, in `cells`, which
+ * has room for LNS_CELLS. Returns how many there are. */
+size_t lns_list_cells(const uint32_t *pixels, size_t count, uint16_t *cells);
+
 /* Bilinear samples of a 60 x 80 x 256 descriptor map at pixels of the frame, each scaled to length 1. Pixel (x, y) is
  * at
  * ((x - 3.5) / 635.5 * 79, (y - 3.5) / 475.5 * 59) of the map; outside the map is zero. A sample of length below 1e-12

@@ -291,6 +291,12 @@ lns_status lns_superpoint_profile(lns_superpoint *model, const uint8_t *frame, l
     return model->backend->operations->profile(model->backend, frame, steps, count);
 }
 
+lns_status lns_superpoint_prepare(lns_superpoint *model) {
+    if (model == NULL)
+        return lns_fail(LNS_ERROR_INVALID_ARGUMENT, "lns_superpoint_prepare: model must not be NULL");
+    return model->backend->operations->prepare(model->backend);
+}
+
 lns_status lns_superpoint_peak(lns_superpoint *model, double *gflops) {
     if (model == NULL || gflops == NULL)
         return lns_fail(LNS_ERROR_INVALID_ARGUMENT, "lns_superpoint_peak: model and gflops must not be NULL");

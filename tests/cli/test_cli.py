@@ -394,6 +394,45 @@ def test_threads_do_not_change_a_byte(tool, photos):
     assert len(results) == 1
 
 
+def test_many_images_at_a_time(tool, photos):
+    """Results and errors in order, whatever the number of threads, the same as of each image alone."""
+    (tool.folder / "bad.png").write_bytes(b"\x89PNG\r\n\x1a\n")
+    paint(tool.folder / "large.png", 9, (2000, 1500))  # takes longer than what comes behind it
+    names = ["large.png", *photos, "missing.png", *photos[::-1], "bad.png", "large.png", *photos]
+    alone = {name: tool.detect(name, "--descriptors") for name in set(names)}
+    for threads in (1, 2, 5):
+        code, out, err = tool.detect(*names, "--descriptors", "-t", threads)
+        assert code == 1
+        assert without_times(out) == b"".join(without_times(alone[name][1]) for name in names)
+        assert err == "".join(alone[name][2] for name in names)
+    code, out, err = tool.detect(*photos, "--descriptors", "-", *photos, input=(tool.folder / "large.png").read_bytes())
+    assert (code, err) == (0, "")
+    assert [json.loads(line)["file"] for line in out.splitlines()] == [*photos, "-", *photos]
+
+
+def test_the_first_output_that_fails_ends_the_work(tool, photos):
+    """What other threads have found meanwhile is dropped."""
+    (tool.folder / "out" / "b.jpg.json").mkdir(parents=True)
+    code, out, err = tool.detect(*photos * 5, "-o", "out/", "-t", "4")
+    assert (code, out) == (4, b"") and "b.jpg.json" in one_error(err)
+    assert names_in(tool.folder / "out") == ["a.png.json", "b.jpg.json"]
+
+
+def test_memory_does_not_grow_with_the_number_of_images(tool):
+    paint(tool.folder / "large.png", 9, (3000, 2000))
+
+    def peak(count):
+        """Bytes."""
+        process = tool.popen("detect", *["large.png"] * count, "-t", "2", "-n", "10", "-w", tool.weights)
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        assert process.returncode == 0
+        return usage.ru_maxrss << 10
+
+    few, many = peak(6), peak(16)
+    assert many < few + (20 << 20), "ten planes are 60 MB"
+
+
 def test_standard_input(tool, photo):
     data = (tool.folder / photo).read_bytes()
     code, out, err = tool.detect("-", input=data)
@@ -917,7 +956,8 @@ def test_bench_layers(tool):
         if layer["name"] in macs:
             assert abs(layer["gflop"] - 2e-9 * macs[layer["name"]]) < 1e-4
         assert layer["ms"] > 0 and abs(layer["gflops"] * layer["ms"] - 1e3 * layer["gflop"]) <= 0.01 * 1e3 * layer["gflop"] + 1
-        assert abs(layer["share_of_peak"] - layer["gflops"] / facts["peak_gflops"]) < 2e-3
+        share, peak = layer["share_of_peak"], facts["peak_gflops"]  # all three are rounded
+        assert abs(share - layer["gflops"] / peak) < 1e-3 + 0.06 * (1 + share) / peak
     assert 0.1 < sum(layer["ms"] for layer in layers) / facts["forward_ms"] < 10
     code, out, err = tool("bench", "--layers", "--runs", "1", "-w", tool.weights)
     assert (code, err) == (0, "") and re.search(rb"^conv2a +[\d.]+ +1\.416 +[\d.]+ +\d+ %$", out, re.M)

@@ -14,6 +14,7 @@
 #include "base/memory.h"
 #include "features/base64.h"
 #include "features/json.h"
+#include "features/half.h"
 #include "features/npz.h"
 #include "features/number.h"
 

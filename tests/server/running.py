@@ -4,6 +4,7 @@ import base64
 import io
 import json
 import os
+import pathlib
 import re
 import signal
 import socket
@@ -138,6 +139,11 @@ class Server:
 
     def threads(self):
         return self.status("Threads")
+
+    def switches(self):
+        """How often its threads have slept or been interrupted."""
+        texts = [path.read_text() for path in pathlib.Path(f"/proc/{self.pid}/task").glob("*/status")]
+        return sum(int(count) for text in texts for count in re.findall(r"ctxt_switches:\s+(\d+)", text))
 
     def descriptors(self):
         return len(os.listdir(f"/proc/{self.pid}/fd"))

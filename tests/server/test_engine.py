@@ -14,7 +14,7 @@ import pytest
 from running import LONG, clean_environment, encoded, json_body, message, picture, without_timing
 
 PICTURE = encoded(picture())
-HELD = 3  # requests that the threads of the engine hold besides those in the queue
+HELD = 3  # requests that the threads of the engine hold
 
 
 def post(server, target="/predict_raw?return_descriptors=false", body=PICTURE):
@@ -55,7 +55,7 @@ def test_full_queue(start):
 
 def test_refusal_is_quick(start):
     server = start("--queue", "1", "--threads", "1")
-    connections = occupy(server, 1 + HELD + 2)
+    connections = occupy(server, 4)
     times = []
     for _ in range(5):
         answer, seconds = post(server)

@@ -453,6 +453,18 @@ def test_systemd_is_notified(program, weights, tmp_path):
             assert notifications.recv(100) == b"STOPPING=1"
 
 
+def test_nothing_wakes_an_idle_server(program, weights, sanitized):
+    """Without a connection every thread sleeps, so that a CPU of a robot can too."""
+    if sanitized:
+        pytest.skip("a sanitizer has a thread of its own")
+    with Server(program, weights) as server:
+        assert server.get("/ready").status == 200
+        time.sleep(0.5)  # its connection ends
+        before = server.switches()
+        time.sleep(1)
+        assert server.switches() == before
+
+
 def test_start_and_stop(program, weights, sanitized):
     """Many times, with a request each: always clean."""
     count = int(os.environ.get("LENSING_SERVER_CYCLES", 8 if sanitized else 20))

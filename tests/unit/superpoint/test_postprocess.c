@@ -200,6 +200,35 @@ static size_t count_with_border(const float *map, int border) {
     return count;
 }
 
+static int is_near_edge(int x, int y) {
+    return x < 3 || y < 3 || x >= W - 3 || y >= H - 3;
+}
+
+/* Without a border, and with few pixels above the threshold: the first and the last of each row and column are looked
+ * at, and compared with. */
+static void pixels_at_the_edges_follow_the_definition(void **state) {
+    (void)state;
+    float *map = new_map(LNS_FRAME_PIXELS);
+    for (int y = 0; y < H; y++)
+        for (int x = 0; x < W; x++)
+            map[y * W + x] = is_near_edge(x, y) ? (float)(mix((uint64_t)(y * W + x)) % 50 + 1) / 64.0F : 0.0F;
+    for (int r = 1; r <= 9; r += 2) {
+        const lns_selection_rules rules = {-1, 0.25F, r, 0};
+        lns_selection s;
+        assert_int_equal(lns_select_keypoints(map, &rules, &s), LNS_OK);
+        size_t expected = 0;
+        for (int y = 0; y < H; y++)
+            for (int x = 0; x < W; x++)
+                expected += map[y * W + x] > 0.25F && map[y * W + x] == maximum_at(map, x, y, r);
+        assert_int_equal(s.count, expected);
+        for (size_t i = 0; i < s.count; i++)
+            assert_true(s.scores[i] ==
+                        maximum_at(map, (int)(s.pixels[i] % (uint32_t)W), (int)(s.pixels[i] / (uint32_t)W), r));
+        lns_selection_free(&s);
+    }
+    free(map);
+}
+
 static void wide_borders_leave_nothing(void **state) {
     (void)state;
     float *map = new_map(LNS_FRAME_PIXELS);
@@ -325,6 +354,37 @@ static void samples_of_a_ramp_are_linear(void **state) {
     free(map);
 }
 
+/* Samples do not change when all other cells hold nonsense. */
+static void cells_that_are_not_listed_do_not_matter(void **state) {
+    (void)state;
+    enum { STEP = 1009 };
+    const size_t size = (size_t)LNS_CELLS * LNS_DESCRIPTOR_SIZE;
+    float *map = new_map(size), *some = new_map(size);
+    for (size_t i = 0; i < size; i++) {
+        map[i] = (float)(mix(i) % 2000) / 1000.0F - 1.0F;
+        some[i] = NAN;
+    }
+    /* The corners and edges of the frame, too, where cells outside are read in their neighbours' place. */
+    const uint32_t corners[] = {0, 1, W - 1, 3 * W, W * (H - 1), W * H - 1, W * 100, W * 101 - 1};
+    for (size_t n = 0; n < 8 + LNS_FRAME_PIXELS / STEP; n++) {
+        const uint32_t pixel = n < 8 ? corners[n] : (uint32_t)(n - 8) * STEP;
+        uint16_t cells[LNS_CELLS];
+        const size_t count = lns_list_cells(&pixel, 1, cells);
+        assert_in_range(count, 1, 4);
+        for (size_t i = 0; i < count; i++)
+            memcpy(some + cells[i] * LNS_DESCRIPTOR_SIZE, map + cells[i] * LNS_DESCRIPTOR_SIZE,
+                   LNS_DESCRIPTOR_SIZE * sizeof *map);
+        float expected[LNS_DESCRIPTOR_SIZE], found[LNS_DESCRIPTOR_SIZE];
+        lns_sample_descriptors(map, &pixel, 1, expected);
+        lns_sample_descriptors(some, &pixel, 1, found);
+        assert_memory_equal(found, expected, sizeof found);
+        for (size_t i = 0; i < count; i++)
+            some[cells[i] * LNS_DESCRIPTOR_SIZE] = NAN;
+    }
+    free(map);
+    free(some);
+}
+
 static void a_zero_map_gives_zero_descriptors(void **state) {
     (void)state;
     float *map = calloc((size_t)LNS_CELLS_X * LNS_CELLS_Y * LNS_DESCRIPTOR_SIZE, sizeof *map);
@@ -342,11 +402,13 @@ int main(void) {
         cmocka_unit_test(equals_pytorch),
         cmocka_unit_test(every_radius_follows_the_definition),
         cmocka_unit_test(strange_scores_do_no_harm),
+        cmocka_unit_test(pixels_at_the_edges_follow_the_definition),
         cmocka_unit_test(wide_borders_leave_nothing),
         cmocka_unit_test(ordering_equals_selecting),
         cmocka_unit_test(every_failing_allocation_is_reported),
         cmocka_unit_test(samples_equal_pytorch),
         cmocka_unit_test(samples_of_a_ramp_are_linear),
+        cmocka_unit_test(cells_that_are_not_listed_do_not_matter),
         cmocka_unit_test(a_zero_map_gives_zero_descriptors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -354,6 +354,42 @@ static int tear_down(void **state) {
     return unlink(weights_path);
 }
 
+/* Pages of memory that this process has now; 0 where the system has no such file. */
+static long resident_pages(void) {
+    long size, resident = 0;
+    FILE *file = fopen("/proc/self/statm", "r");
+    if (file == NULL)
+        return 0;
+    if (fscanf(file, "%ld %ld", &size, &resident) != 2)
+        resident = 0;
+    fclose(file);
+    return resident;
+}
+
+static void prepare_fetches_what_a_detection_needs(void **state) {
+    (void)state;
+    static uint8_t frame[LNS_NETWORK_WIDTH * LNS_NETWORK_HEIGHT];
+    static float scores[LNS_NETWORK_WIDTH * LNS_NETWORK_HEIGHT], again[LNS_NETWORK_WIDTH * LNS_NETWORK_HEIGHT];
+    for (size_t i = 0; i < sizeof frame; i++)
+        frame[i] = (uint8_t)(i * i >> 7);
+    memset(scores, 1, sizeof scores);
+    lns_superpoint *model = open_model(2);
+    const long opened = resident_pages();
+    assert_int_equal(lns_superpoint_prepare(model), LNS_OK);
+    const long prepared = resident_pages();
+    assert_int_equal(lns_superpoint_forward(model, frame, scores, NULL), LNS_OK);
+    const long used = resident_pages(), megabyte = (1 << 20) / sysconf(_SC_PAGESIZE);
+    if (opened > 0) {
+        assert_true(prepared - opened > 30 * megabyte);
+        assert_true(used - prepared < 4 * megabyte);
+    }
+    assert_int_equal(lns_superpoint_prepare(model), LNS_OK);
+    assert_int_equal(lns_superpoint_forward(model, frame, again, NULL), LNS_OK);
+    assert_memory_equal(scores, again, sizeof scores);
+    assert_int_equal(lns_superpoint_prepare(NULL), LNS_ERROR_INVALID_ARGUMENT);
+    lns_superpoint_close(&model);
+}
+
 static void profile_tells_the_steps_in_order(void **state) {
     (void)state;
     lns_superpoint *model = open_model(2);
@@ -392,6 +428,7 @@ int main(void) {
         cmocka_unit_test(threads_share_a_model),
         cmocka_unit_test(any_size_works),
         cmocka_unit_test(blank_picture_is_a_normal_result),
+        cmocka_unit_test(prepare_fetches_what_a_detection_needs),
         cmocka_unit_test(profile_tells_the_steps_in_order),
     };
     return cmocka_run_group_tests_name("superpoint", tests, set_up, tear_down);
