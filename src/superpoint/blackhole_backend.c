@@ -124,6 +124,18 @@ static lns_status forward(lns_backend *backend, const uint8_t *frame, float *sco
     return status;
 }
 
+/* The card was made ready when it was opened; the memory of the maps has yet to be fetched. */
+static lns_status prepare(lns_backend *backend) {
+    blackhole_backend *card = (blackhole_backend *)backend;
+    const lns_status status = begin(card);
+    if (status != LNS_OK)
+        return status;
+    memset(card->scores, 0, LNS_FRAME_PIXELS * sizeof *card->scores);
+    memset(card->descriptors, 0, MAP_NUMBERS * sizeof *card->descriptors);
+    end(card);
+    return LNS_OK;
+}
+
 /* The card says nothing about its layers. */
 static lns_status profile(lns_backend *backend, const uint8_t *frame, lns_step_time *steps, size_t *count) {
     blackhole_backend *card = (blackhole_backend *)backend;
