@@ -107,12 +107,6 @@ static lns_status detect(lns_backend *backend, const uint8_t *frame, const lns_s
 
 /* ---- The other operations ----------------------------------------------------------------------- */
 
-/* The card's memory is there since it was opened. */
-static lns_status prepare(lns_backend *backend) {
-    (void)backend;
-    return LNS_OK;
-}
-
 static lns_status forward(lns_backend *backend, const uint8_t *frame, float *scores, float *descriptors) {
     blackhole_backend *card = (blackhole_backend *)backend;
     lns_status status = begin(card);
