@@ -96,6 +96,7 @@ class Options(ctypes.Structure):
         ("backend", ctypes.c_char_p),
         ("threads", ctypes.c_int),
         ("precision", ctypes.c_int),
+        ("device_id", ctypes.c_int),
     )
 
 

@@ -19,7 +19,7 @@ class Options(ctypes.Structure):
     """lns_superpoint_options"""
 
     _fields_ = [("struct_size", ctypes.c_size_t), ("weights", ctypes.c_char_p), ("backend", ctypes.c_char_p),
-                ("threads", ctypes.c_int), ("precision", ctypes.c_int)]
+                ("threads", ctypes.c_int), ("precision", ctypes.c_int), ("device_id", ctypes.c_int)]
 
 
 class Features(ctypes.Structure):
