@@ -269,6 +269,8 @@ static void runs_the_network_alone(void **state) {
     size_t count = 0;
     double gflops;
     lns_superpoint *model = open_model();
+    assert_int_equal(lns_superpoint_prepare(model), LNS_OK);
+    assert_int_equal(card.detections, 0);
     assert_int_equal(lns_superpoint_forward(model, frame, map, NULL), LNS_OK);
     assert_memory_equal(map, scores, sizeof scores);
     assert_null(card.descriptors);
@@ -292,6 +294,7 @@ static void stays_broken_after_the_card_failed(void **state) {
     card.run_status = LNS_OK;
     assert_int_equal(try_detect(model, 4, 1, &features), LNS_ERROR_SYSTEM);
     assert_string_equal(lns_error_message(), "/dev/tenstorrent/5 failed before; open the model again");
+    assert_int_equal(lns_superpoint_prepare(model), LNS_ERROR_SYSTEM);
     assert_int_equal(card.detections, 1);
     lns_superpoint_close(&model);
     assert_int_equal(card.open_cards + card.open_networks, 0);
