@@ -35,8 +35,8 @@ import servers
 from compare import HERE, Worker, alternate, describe_machine, photo_like, spread
 
 OVERLOAD = 4          # times the capacity
-# Requests that a server has at most: 64 that wait, and beside them the one in the network, or those of three threads.
-PLACES = {"lensing": 65, "python": 67}
+# Requests that a server has at most: 64 with the one in the network, or 64 that wait and those of three threads.
+PLACES = {"lensing": 64, "python": 67}
 NORMAL = 1.2          # a latency is normal again up to so many times the one without load
 
 
