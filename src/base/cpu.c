@@ -7,6 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 
 #include <lensing/version.h>
 
@@ -24,12 +27,18 @@ static void add_feature(const char *name) {
 }
 
 #if defined(__x86_64__)
+/* Not among the names that clang's check below knows before version 17. */
+static int has_f16c(void) {
+    unsigned a, b, c, d;
+    return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;
+}
+
 /* The compiler's run-time checks also ask the operating system whether it saves the wide registers. */
 static void detect(void) {
     __builtin_cpu_init();
     if (__builtin_cpu_supports("sse4.2"))
         add_feature("sse4.2");
-    const int avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    const int avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c();
     if (avx2)
         add_feature("avx2 fma");
     const int avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&

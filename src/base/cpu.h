@@ -8,7 +8,7 @@
 /* Kernel sets, each a superset of the ones before. */
 typedef enum lns_cpu_level {
     LNS_CPU_C = 0,
-    LNS_CPU_AVX2 = 1,  /* AVX2 and FMA */
+    LNS_CPU_AVX2 = 1,  /* AVX2, FMA and F16C */
     LNS_CPU_AVX512 = 2 /* AVX-512 F, BW, DQ, VL */
 } lns_cpu_level;
 
