@@ -8,7 +8,8 @@
  overload    requests at 4 times the rate that a server can answer: what is refused, how fast, what becomes of the rest
  overhead    a request, one at a time, over the engine's own detect of the same bytes in another process, and over the
              time that its own answer says was spent on the picture, which is steadier
- sustained   64 clients without a pause, against the engine alone
+ sustained   64 clients without a pause, against the engine alone, and against the service time: what a request takes
+             when it is the only one
 
 The client runs on the same machine over the loopback interface, so its work is in every figure; a /health request is
 measured beside the others to show how much that is at least. A client elsewhere would not wait for a CPU until the server
@@ -270,20 +271,28 @@ def engine_times(setup, runs=30):
     return times
 
 
+def service_time(server, picture, seconds=6):
+    """Milliseconds that a request takes when it is the only one: the mean, as pauses of the machine count for all."""
+    alone = closed_loop(server, picture, 1, seconds)
+    return 1e3 / alone["throughput"]
+
+
 def measure_sustained(setup):
     clients, seconds = 64, setup.options.sustained_seconds
     alone = engine_times(setup)
     with setup.start["lensing"]() as server:
+        service = [service_time(server, setup.picture)]
         figures = closed_loop(server, setup.picture, clients, seconds)
+        service.append(service_time(server, setup.picture))
     alone += engine_times(setup)
-    service = statistics.mean(alone)
+    engine, service = statistics.mean(alone), statistics.mean(service)
     latency = figures["latency_ms"][200]
-    figures |= {"engine_per_second": 1e3 / service, "ratio": figures["throughput"] * service / 1e3,
-                "clients_times_service_ms": clients * service}
+    figures |= {"engine_per_second": 1e3 / engine, "ratio": figures["throughput"] * engine / 1e3,
+                "service_ms": service, "clients_times_service_ms": clients * service}
     print(f"{clients} clients for {seconds:.0f} s: {latency['count']} answers, no error, none wrong; "
-          f"{figures['throughput']:.2f} a second, the engine alone {1e3 / service:.2f}, ratio {figures['ratio']:.3f}; "
+          f"{figures['throughput']:.2f} a second, the engine alone {1e3 / engine:.2f}, ratio {figures['ratio']:.3f}; "
           f"latency {latency['p50']:.0f} ms (median), {latency['p99']:.0f} ms (99 %), {clients} x service time "
-          f"{clients * service:.0f} ms")
+          f"{clients * service:.0f} ms, {clients} x the engine alone {clients * engine:.0f} ms")
     return figures
 
 

@@ -11,17 +11,24 @@
 #include "clock.h"
 #include "detail.h"
 
+/* Each picture in the network takes some 50 MB. Beyond this number, threads help each other with one picture. */
+#define IN_NETWORK_LIMIT 8
+/* Besides the threads in the network, one decodes and one writes an answer. */
+#define OTHER_THREADS 2
+
 struct engine {
     engine_options options;
-    pthread_mutex_t lock; /* for all below down to `network` */
+    pthread_mutex_t lock; /* for all below down to `threads` */
     pthread_cond_t wake;
+    pthread_cond_t turn; /* somebody entered or left the network */
     job *first, *last;
     size_t queued; /* jobs that the network has not done with: in the list, with a thread that decodes, or in it */
     size_t load;   /* those, and the ones whose answers are written */
     int is_open, stop;
     lns_superpoint *model;
-    pthread_mutex_t network; /* one detection at a time */
-    pthread_t *threads;
+    int network_limit, in_network;
+    unsigned arrived, entered; /* at the network; who comes first enters first */
+    pthread_t threads[IN_NETWORK_LIMIT + OTHER_THREADS];
     int started;
 };
 
@@ -124,6 +131,25 @@ static void leave_queue(engine *self, job *work) {
     pthread_mutex_unlock(&self->lock);
 }
 
+/* Waits for a place in the network, behind those who came before. */
+static void enter_network(engine *self) {
+    pthread_mutex_lock(&self->lock);
+    const unsigned mine = self->arrived++;
+    while (mine != self->entered || self->in_network == self->network_limit)
+        pthread_cond_wait(&self->turn, &self->lock);
+    self->entered++;
+    self->in_network++;
+    pthread_cond_broadcast(&self->turn);
+    pthread_mutex_unlock(&self->lock);
+}
+
+static void leave_network(engine *self) {
+    pthread_mutex_lock(&self->lock);
+    self->in_network--;
+    pthread_cond_broadcast(&self->turn);
+    pthread_mutex_unlock(&self->lock);
+}
+
 static void run_job(engine *self, job *work) {
     const double start = clock_ms();
     lns_plane *plane = make_plane(self, work);
@@ -131,13 +157,13 @@ static void run_job(engine *self, job *work) {
         return;
     const double preprocess = clock_ms() - start;
     lns_features *features = NULL;
-    pthread_mutex_lock(&self->network);
+    enter_network(self);
     /* Once more, as this may have been a long wait, and the network is what costs most. */
     const int refused = refuse(self, work);
     lns_status status = LNS_OK;
     if (!refused)
         status = lns_superpoint_detect_plane(self->model, plane, &work->options, &features);
-    pthread_mutex_unlock(&self->network);
+    leave_network(self);
     leave_queue(self, work);
     lns_plane_close(&plane);
     if (refused)
@@ -183,27 +209,43 @@ static void *work_through(void *argument) {
     return NULL;
 }
 
+/* Starts threads until there are `wanted`, or no more can be had. */
+static void start_threads(engine *self, int wanted) {
+    while (self->started < wanted && pthread_create(&self->threads[self->started], NULL, work_through, self) == 0)
+        self->started++;
+}
+
 engine *engine_create(const engine_options *options) {
     engine *self = calloc(1, sizeof *self);
     if (self == NULL)
         return NULL;
     self->options = *options;
+    self->network_limit = 1;
     pthread_mutex_init(&self->lock, NULL);
-    pthread_mutex_init(&self->network, NULL);
     pthread_cond_init(&self->wake, NULL);
-    self->threads = calloc((size_t)options->workers, sizeof *self->threads);
-    while (self->threads != NULL && self->started < options->workers &&
-           pthread_create(&self->threads[self->started], NULL, work_through, self) == 0)
-        self->started++;
-    if (self->started < options->workers) {
+    pthread_cond_init(&self->turn, NULL);
+    start_threads(self, 1 + OTHER_THREADS);
+    if (self->started < 1 + OTHER_THREADS) {
         engine_destroy(self);
         return NULL;
     }
     return self;
 }
 
+/* As many at once as the model has threads: each then works for a picture of its own, which takes less than when all of
+ * them work for one picture after the other. */
+static int network_limit(const lns_superpoint *model) {
+    lns_superpoint_info info;
+    if (model == NULL || lns_superpoint_describe(model, &info, sizeof info) != LNS_OK)
+        return 1;
+    return info.threads < IN_NETWORK_LIMIT ? info.threads : IN_NETWORK_LIMIT;
+}
+
 void engine_open(engine *self, lns_superpoint *model) {
+    const int limit = network_limit(model);
+    start_threads(self, limit + OTHER_THREADS); /* with fewer, fewer requests run at once */
     pthread_mutex_lock(&self->lock);
+    self->network_limit = limit;
     self->model = model;
     self->is_open = 1;
     pthread_cond_broadcast(&self->wake);
@@ -219,10 +261,9 @@ void engine_destroy(engine *self) {
     pthread_mutex_unlock(&self->lock);
     for (int i = 0; i < self->started; i++)
         pthread_join(self->threads[i], NULL);
+    pthread_cond_destroy(&self->turn);
     pthread_cond_destroy(&self->wake);
-    pthread_mutex_destroy(&self->network);
     pthread_mutex_destroy(&self->lock);
-    free(self->threads);
     free(self);
 }
 

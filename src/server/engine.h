@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The work behind the requests: a bounded queue in front of a few threads that decode, detect and write answers.
  *
- * The network runs for one request at a time; meanwhile other threads decode the next picture and write the last answer. */
+ * The network runs for a few requests at a time, in the order in which they came to it; meanwhile other threads decode
+ * the next pictures and write the last answers. */
 #ifndef LENSING_SERVER_ENGINE_H
 #define LENSING_SERVER_ENGINE_H
 
@@ -49,14 +50,14 @@ typedef struct job {
 typedef struct engine_options {
     metrics *metrics;
     uint64_t max_pixels;
-    int workers;             /* threads that take jobs, at least 2 */
     size_t queue_limit;      /* jobs at once, from their coming to the end of the network */
     double queue_timeout_ms; /* a job that waited longer is refused; 0: no limit */
 } engine_options;
 
 /* Jobs may be queued at once; they wait for engine_open(). NULL when memory or threads are missing. */
 engine *engine_create(const engine_options *options);
-/* Lets the jobs run, on the caller's model. NULL: there will be no model, and all jobs are answered with 503. */
+/* Lets the jobs run, on the caller's model, as many at a time as it has threads (8 at most). NULL: there will be no
+ * model, and all jobs are answered with 503. */
 void engine_open(engine *self, lns_superpoint *model);
 /* Waits for the jobs that are queued, then ends the threads. */
 void engine_destroy(engine *self);

@@ -217,7 +217,6 @@ static int start_serving(server *s, int *port, char *reason, size_t size) {
     const engine_options engine_settings = {
         .metrics = s->metrics,
         .max_pixels = s->options->limits.max_pixels,
-        .workers = 3, /* one in the network, one that decodes, one that writes an answer */
         .queue_limit = s->options->limits.queue,
         .queue_timeout_ms = s->options->limits.queue_timeout_ms,
     };

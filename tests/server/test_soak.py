@@ -2,7 +2,7 @@
 """Many requests, good and bad: memory, descriptors and threads stay as they are.
 
 LENSING_SOAK is the number of requests, 600 if it is not set. Two in sixteen reach the network. The first quarter warms
-up: until then each of the three workers has met the largest pictures, and the pages that requests touch are there."""
+up: until then each of the workers has met the largest pictures, and the pages that requests touch are there."""
 import os
 import re
 
