@@ -4,6 +4,7 @@
 LENSING_BUILD_DIR names the build to test (default build/), LENSING_SANITIZER_BUILD_DIR the one with sanitizers (default
 build-asan/), LENSING_TEST_DATA a folder with real weights and photos (tests that need it are skipped without it).
 """
+import json
 import os
 from pathlib import Path
 
@@ -50,6 +51,16 @@ def synthetic_weights(tmp_path_factory):
     """A safetensors file with the tensors of SuperPoint and random values."""
     path = tmp_path_factory.mktemp("weights") / "synthetic.safetensors"
     synthetic.write_safetensors(path, synthetic.weights())
+    return path
+
+
+@pytest.fixture(scope="session")
+def builtin_weights(root, build_dir):
+    """The file of the weights inside the library. Tests that need them are skipped when the build left them out."""
+    options = json.loads((build_dir / "meson-info" / "intro-buildoptions.json").read_text())
+    if any(option["name"] == "builtin_weights" and option["value"] == "disabled" for option in options):
+        pytest.skip("the build has no weights")
+    (path,) = (root / "models").glob("*.safetensors")
     return path
 
 

@@ -34,8 +34,8 @@ typedef enum lns_precision {
 typedef struct lns_superpoint_options {
     size_t struct_size;
     const char *weights; /**< a folder with config.json and model.safetensors, a .safetensors file, or a Hugging Face
-                              repository id with optional "@revision", looked up in the local cache. NULL: the
-                              environment, see lns_weights_locate() */
+                              repository id with optional "@revision", looked up in the local cache. NULL: what the
+                              environment names, else the weights inside the library; see lns_weights_locate() */
     const char *backend; /**< "cpu", or "blackhole", a Tenstorrent card, see lensing/blackhole.h; NULL = "cpu" */
     int threads;         /**< threads of the model's pool, with the caller; 0 = as many as the CPU has; at most 256 */
     lns_precision precision; /**< of the CPU; without AVX512_BF16 ::LNS_PRECISION_BF16 is ::LNS_ERROR_UNSUPPORTED. A
@@ -130,8 +130,9 @@ typedef struct lns_superpoint_info {
     const char *cpu_path;   /**< kernel set: "c", "avx2", "avx512"; with bf16 "avx512_bf16"; "" on a card */
     const char *precision;  /**< "fp32" or "bf16"; of a card "bf16" */
     int threads;            /**< threads used for one call; on a card 1 */
-    const char *file;       /**< path of the safetensors file */
-    const char *repository; /**< what was asked for: the repository id or path */
+    const char *file;       /**< path of the safetensors file; NULL: the weights inside the library */
+    const char *repository; /**< name of the weights: the repository id or path that was asked for, or
+                                 lns_weights_builtin() */
     const char *revision;   /**< NULL when not asked for */
     const char *local_dir;  /**< folder that was given, or NULL */
     const char *license;    /**< licence of the weights as far as known; one line */

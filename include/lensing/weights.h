@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /** @file
- * Where weights come from: local files, the Hugging Face cache, and downloads into it.
+ * Where weights come from: the library itself, local files, the Hugging Face cache, and downloads into it.
  */
 #ifndef LENSING_WEIGHTS_H
 #define LENSING_WEIGHTS_H
@@ -14,14 +14,20 @@
 extern "C" {
 #endif
 
-/** Repository that is meant when nothing else is named. */
+/** Repository of the original weights, whose licence allows academic or non-profit noncommercial research only. It is
+ * meant where a repository is needed and none is named: by lns_weights_fetch(), by TT_WEIGHTS_REVISION alone, and by
+ * everything in a library that was built without weights. */
 #define LNS_DEFAULT_REPOSITORY "magic-leap-community/superpoint"
+
+/** Name of the weights inside the library, such as "lensing-superpoint-v1"; NULL when it was built without. The name
+ * can be given wherever weights are named. Never freed. */
+LNS_API const char *lns_weights_builtin(void);
 
 /** Weights found on this machine. Free with lns_weights_location_close(). */
 typedef struct lns_weights_location {
-    char *safetensors; /**< path of the safetensors file */
+    char *safetensors; /**< path of the safetensors file; NULL: the weights inside the library */
     char *config;      /**< path of config.json; NULL when there is none (a lone .safetensors file) */
-    char *repository;  /**< repository id or path, as asked for */
+    char *repository;  /**< repository id or path, as asked for, or lns_weights_builtin() */
     char *revision;    /**< revision as asked for; NULL when none was */
     char *local_dir;   /**< folder that was given; NULL when the weights are a file or in the cache */
 } lns_weights_location;
@@ -30,9 +36,11 @@ typedef struct lns_weights_location {
  *
  * @param weights a folder with config.json and model.safetensors, a .safetensors file, or a repository id with optional
  * "@revision" in the Hugging Face cache. What exists as a folder or file, starts with "/", "." or "~", or ends with
- * ".safetensors" is a path. A lone file is used without the config.json beside it. NULL or "": the environment decides:
- * SP_WEIGHTS_DIR (a folder), else HF_MODEL (folder, file or repository id; empty counts as unset) with
- * TT_WEIGHTS_REVISION (a commit id; empty = default branch), else ::LNS_DEFAULT_REPOSITORY.
+ * ".safetensors" is a path. A lone file is used without the config.json beside it. What lns_weights_builtin() gives
+ * means the weights inside the library, also when there is a file of that name. NULL or "": the environment decides:
+ * SP_WEIGHTS_DIR (a folder), else HF_MODEL (any of the above; empty counts as unset) with TT_WEIGHTS_REVISION (a commit
+ * id; empty = default branch), which alone is one of ::LNS_DEFAULT_REPOSITORY. When none of the three is set, it is the
+ * weights inside the library, or ::LNS_DEFAULT_REPOSITORY when there are none.
  *
  * Cache: HF_HUB_CACHE, else HF_HOME/hub, else ~/.cache/huggingface/hub (XDG_CACHE_HOME stands for ~/.cache), in the
  * layout models--ORG--NAME/{refs/NAME, snapshots/COMMIT/FILE}. A commit id is looked up in snapshots directly.
@@ -50,7 +58,8 @@ typedef int (*lns_fetch_progress)(void *user, const char *file, uint64_t receive
 /** How to download. Call lns_fetch_options_init() first. */
 typedef struct lns_fetch_options {
     size_t struct_size;
-    const char *repository;      /**< id with optional "@revision"; NULL as in lns_weights_locate() */
+    const char *repository;      /**< id with optional "@revision"; NULL: what HF_MODEL and TT_WEIGHTS_REVISION say,
+                                      else ::LNS_DEFAULT_REPOSITORY */
     lns_fetch_progress progress; /**< NULL for none */
     void *progress_user;
 } lns_fetch_options;

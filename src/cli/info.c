@@ -51,8 +51,11 @@ static void add_text_card(lns_cli_text *text, const lns_blackhole_card *card) {
 }
 
 static void add_text_model(lns_cli_text *text, const lns_superpoint_info *model) {
-    lns_cli_text_add(text, "weights       %s\n", model->file);
-    if (strcmp(model->repository, model->file) != 0)
+    if (model->file == NULL)
+        lns_cli_text_add(text, "weights       %s, inside the library\n", model->repository);
+    else
+        lns_cli_text_add(text, "weights       %s\n", model->file);
+    if (model->file != NULL && strcmp(model->repository, model->file) != 0)
         lns_cli_text_add(text, "  asked for   %s%s%s\n", model->repository, model->revision != NULL ? "@" : "",
                          model->revision != NULL ? model->revision : "");
     lns_cli_text_add(text, "  border      %d pixels\n", (int)model->border_removal_distance);

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/memory.h"
+#include "weights/builtin.h"
 #include "weights/text.h"
 
 #define PART_LIMIT 128
@@ -328,6 +329,20 @@ static lns_status locate_named(const char *weights, lns_weights_location *locati
     return status;
 }
 
+const char *lns_weights_builtin(void) {
+    lns_builtin_weights builtin;
+    return lns_builtin_weights_find(&builtin) ? builtin.name : NULL;
+}
+
+static int is_builtin(const char *text) {
+    const char *name = lns_weights_builtin();
+    return name != NULL && strcmp(text, name) == 0;
+}
+
+static lns_status use_builtin(lns_weights_location *location) {
+    return copy(lns_weights_builtin(), &location->repository);
+}
+
 static lns_status locate_from_environment(lns_weights_location *location) {
     const char *folder = lns_hub_environment("SP_WEIGHTS_DIR");
     if (folder != NULL && !is_folder(folder))
@@ -335,8 +350,14 @@ static lns_status locate_from_environment(lns_weights_location *location) {
     if (folder != NULL)
         return locate_path(folder, NULL, location);
     const char *model = lns_hub_environment("HF_MODEL");
+    const char *revision = lns_hub_environment("TT_WEIGHTS_REVISION");
+    /* A revision alone is one of the default repository. */
+    if (model == NULL && revision == NULL)
+        model = lns_weights_builtin();
+    if (model != NULL && is_builtin(model))
+        return use_builtin(location);
     if (model != NULL && is_path(model))
-        return locate_path(model, lns_hub_environment("TT_WEIGHTS_REVISION"), location);
+        return locate_path(model, revision, location);
     lns_hub_name name;
     lns_status status = lns_hub_name_from_environment(&name);
     if (status == LNS_OK)
@@ -368,6 +389,8 @@ lns_status lns_weights_locate(const char *weights, lns_weights_location **locati
         return status;
     if (weights == NULL || *weights == '\0')
         status = locate_from_environment(*location);
+    else if (is_builtin(weights))
+        status = use_builtin(*location);
     else if (is_path(weights))
         status = locate_path(weights, NULL, *location);
     else

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/memory.h"
+#include "weights/builtin.h"
 #include "weights/half.h"
 #include "weights/safetensors.h"
 #include "weights/superpoint_config.h"
@@ -169,7 +170,8 @@ static char *one_line(const char *text) {
 /* Whether the weights come from Magic Leap's repository: by name, or as a folder of the cache. */
 static int is_magic_leap(const lns_weights_location *location) {
     return location != NULL && (strcmp(location->repository, LNS_DEFAULT_REPOSITORY) == 0 ||
-                                strstr(location->safetensors, "/models--magic-leap-community--superpoint/") != NULL);
+                                (location->safetensors != NULL &&
+                                 strstr(location->safetensors, "/models--magic-leap-community--superpoint/") != NULL));
 }
 
 static lns_status read_license(const lns_safetensors *file, const lns_weights_location *location, char **license) {
@@ -224,6 +226,9 @@ lns_status lns_superpoint_weights_load(const lns_weights_location *location, lns
     lns_status status = lns_superpoint_config_read(location->config, &config);
     if (status != LNS_OK)
         return status;
+    lns_builtin_weights builtin;
+    if (location->safetensors == NULL && lns_builtin_weights_find(&builtin))
+        return build(builtin.bytes, builtin.size, builtin.name, &config, location, weights);
     lns_file_map map;
     status = lns_file_map_open(location->safetensors, FILE_LIMIT, &map);
     if (status != LNS_OK)

@@ -14,12 +14,22 @@
 #include <lensing/weights.h>
 
 #include "base/memory.h"
+#include "weights/builtin.h"
 
 #define SHA "0123456789abcdef0123456789abcdef01234567"
 #define SHA2 "76543210fedcba9876543210fedcba9876543210"
 #define MODEL "models--magic-leap-community--superpoint"
 
+#define BUILTIN "some-model-v1"
+
 static char home[256]; /* a new folder for each test; the current folder too */
+static int has_builtin;
+
+/* In place of the library's. */
+int lns_builtin_weights_find(lns_builtin_weights *builtin) {
+    *builtin = (lns_builtin_weights){.name = BUILTIN};
+    return has_builtin;
+}
 
 /* Good for the next three calls. */
 static const char *path_of(const char *relative) {
@@ -60,6 +70,7 @@ static int set_up(void **state) {
                                             "HF_MODEL", "TT_WEIGHTS_REVISION", "SP_WEIGHTS_DIR"};
     for (size_t i = 0; i < sizeof variables / sizeof *variables; i++)
         unsetenv(variables[i]);
+    has_builtin = 0;
     strcpy(home, "/tmp/lensing-locate-XXXXXX");
     if (mkdtemp(home) == NULL || chdir(home) != 0)
         return -1;
@@ -254,6 +265,59 @@ static void folder_of_the_environment(void **state) {
     expect_failure(NULL, LNS_ERROR_WEIGHTS, "SP_WEIGHTS_DIR='file' is not a directory");
 }
 
+static void expect_builtin(const char *weights) {
+    lns_weights_location *location;
+    if (lns_weights_locate(weights, &location) != LNS_OK)
+        fail_msg("%s: %s", weights != NULL ? weights : "NULL", lns_error_message());
+    assert_null(location->safetensors);
+    assert_null(location->config);
+    assert_string_equal(location->repository, BUILTIN);
+    assert_null(location->revision);
+    assert_null(location->local_dir);
+    lns_weights_location_close(&location);
+}
+
+static void builtin_when_nothing_is_named(void **state) {
+    (void)state;
+    static const char cached[] = ".cache/huggingface/hub/" MODEL "/snapshots/" SHA "/model.safetensors";
+    put(".cache/huggingface/hub/" MODEL "/refs/main", SHA);
+    put_weights(".cache/huggingface/hub/" MODEL "/snapshots/" SHA);
+    put_weights("w");
+    put(BUILTIN "/config.json", "{}"); /* a folder of that name needs a "./" */
+    has_builtin = 1;
+    assert_string_equal(lns_weights_builtin(), BUILTIN);
+    expect_builtin(NULL);
+    expect_builtin("");
+    setenv("HF_MODEL", "", 1);
+    setenv("TT_WEIGHTS_REVISION", "", 1);
+    setenv("SP_WEIGHTS_DIR", "", 1);
+    expect_builtin(NULL);
+    /* Whatever is named wins. */
+    expect("w", "w/model.safetensors", "w", NULL);
+    expect("magic-leap-community/superpoint", cached, "magic-leap-community/superpoint", NULL);
+    expect_failure("./" BUILTIN, LNS_ERROR_WEIGHTS, "no file model.safetensors");
+    setenv("TT_WEIGHTS_REVISION", SHA, 1);
+    expect(NULL, cached, "magic-leap-community/superpoint", SHA);
+    setenv("HF_MODEL", "magic-leap-community/superpoint", 1);
+    expect(NULL, cached, "magic-leap-community/superpoint", SHA);
+    setenv("HF_MODEL", "no/such", 1);
+    expect_failure(NULL, LNS_ERROR_WEIGHTS, "'no/such'");
+    setenv("SP_WEIGHTS_DIR", path_of("w"), 1);
+    expect(NULL, "w/model.safetensors", path_of("w"), NULL);
+    /* Named, the weights of the library win too. */
+    expect_builtin(BUILTIN);
+    setenv("SP_WEIGHTS_DIR", "", 1);
+    setenv("HF_MODEL", BUILTIN, 1);
+    expect_builtin(NULL);
+}
+
+static void no_builtin(void **state) {
+    (void)state;
+    assert_null(lns_weights_builtin());
+    expect_failure(BUILTIN, LNS_ERROR_WEIGHTS, "neither a folder or file here nor a repository id");
+    expect_failure(NULL, LNS_ERROR_WEIGHTS, "`lensing fetch magic-leap-community/superpoint`");
+}
+
 static void names_that_leave_the_cache(void **state) {
     (void)state;
     static const char *const names[] = {"a/..",   "a/.",  "a/b@..",  "a/b@../../x", "a/b@x/../../y", "a/b@/x",
@@ -277,8 +341,9 @@ static void failing_allocations(void **state) {
     put("c/models--org--name/refs/main", SHA);
     put_weights("c/models--org--name/snapshots/" SHA);
     setenv("HF_HUB_CACHE", path_of("c"), 1);
-    static const char *const names[] = {"org/name@main", "c/models--org--name/snapshots/" SHA};
-    for (size_t i = 0; i < 2; i++) {
+    has_builtin = 1;
+    static const char *const names[] = {"org/name@main", "c/models--org--name/snapshots/" SHA, NULL};
+    for (size_t i = 0; i < 3; i++) {
         lns_status status = LNS_ERROR_OUT_OF_MEMORY;
         for (int tries = 0; status != LNS_OK; tries++) {
             lns_weights_location *location;
@@ -298,7 +363,7 @@ int main(void) {
         TEST(branch_in_the_cache), TEST(commit_without_a_branch),   TEST(branches_and_tags),
         TEST(places_of_the_cache), TEST(what_is_missing_is_named),  TEST(damaged_refs),
         TEST(folders_and_files),   TEST(folder_of_the_environment), TEST(names_that_leave_the_cache),
-        TEST(failing_allocations),
+        TEST(failing_allocations), TEST(no_builtin),                TEST(builtin_when_nothing_is_named),
     };
     return cmocka_run_group_tests_name("locate", tests, NULL, NULL);
 }
