@@ -49,7 +49,9 @@ typedef struct lns_features {
     int32_t nms_radius;
     int32_t border_removal_distance; /**< from the weights' config.json; pixels of the network frame */
     lns_timing timing_ms;
-    int32_t device_nms; /**< not 0: suppression ran on a device, such as a card, and not on the CPU */
+    int32_t device_nms;  /**< not 0: suppression ran on a device, such as a card, and not on the CPU */
+    const char *weights; /**< name of the weights, as lns_superpoint_info has it in `repository`; NULL: not known */
+    const char *license; /**< their licence, as far as it is known; NULL: nothing is */
 } lns_features;
 
 /** Copies a result with all its arrays. */
@@ -67,14 +69,15 @@ typedef struct lns_json_options {
     int descriptors;  /**< not 0: add "descriptors", a base64 NPZ of float16 (N, 256) */
     int serving_path; /**< not 0: add "serving_path", as answers of the server have it: whether the network ran as one
                            traced program of a device and suppression on it; on the CPU both are false */
+    int weights;      /**< not 0: add "weights" with the "name" and "license" of the weights, null when not known */
 } lns_json_options;
 
-/** Defaults: file NULL, descriptors 0, serving_path 0. */
+/** Defaults: file NULL, descriptors 0, serving_path 0, weights 0. */
 LNS_API void lns_json_options_init(lns_json_options *options);
 
 /** One JSON object on one line, without a final newline, in the shape of the server's answer: num_keypoints,
- * keypoints (3 decimals), scores (6 decimals), original_size, image_size, scale, params, timing_ms and
- * perhaps descriptors; "file" comes first when given. @param text receives a NUL-terminated buffer; free it with
+ * keypoints (3 decimals), scores (6 decimals), original_size, image_size, scale, params, timing_ms and perhaps weights
+ * and descriptors; "file" comes first when given. @param text receives a NUL-terminated buffer; free it with
  * lns_buffer_free(). @param size receives its length without the NUL; may be NULL. */
 LNS_API lns_status lns_features_to_json(const lns_features *features, const lns_json_options *options, char **text,
                                         size_t *size);

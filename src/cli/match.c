@@ -110,6 +110,7 @@ static lns_status add_image(const matching *job, int which, lns_cli_text *text) 
     lns_json_options_init(&options);
     options.file = job->inputs.items[which].path;
     options.descriptors = job->descriptors;
+    options.weights = 1;
     char *object = NULL;
     size_t size = 0;
     const lns_status status = lns_features_to_json(job->found[which].features, &options, &object, &size);

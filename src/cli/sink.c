@@ -59,6 +59,7 @@ static int put_json(lns_cli_sink *sink, const lns_cli_input *input, const lns_fe
     lns_json_options_init(&options);
     options.file = input->path;
     options.descriptors = sink->descriptors;
+    options.weights = 1;
     char *text = NULL;
     size_t size = 0;
     const lns_status status = lns_features_to_json(features, &options, &text, &size);

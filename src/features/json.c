@@ -134,6 +134,21 @@ static void add_timing(lns_buffer *out, const lns_timing *timing) {
     lns_buffer_add_text(out, "}");
 }
 
+static void add_text_or_null(lns_buffer *out, const char *text) {
+    if (text != NULL)
+        lns_json_add_string(out, text);
+    else
+        lns_buffer_add_text(out, "null");
+}
+
+static void add_weights(lns_buffer *out, const lns_features *features) {
+    lns_buffer_add_text(out, ",\"weights\":{\"name\":");
+    add_text_or_null(out, features->weights);
+    lns_buffer_add_text(out, ",\"license\":");
+    add_text_or_null(out, features->license);
+    lns_buffer_add_text(out, "}");
+}
+
 /* The file is written at the end of the room for its text, and becomes text from there. */
 static lns_status add_npz_as_base64(lns_buffer *out, const lns_array *array) {
     const size_t start = out->size, size = lns_npz_size(array, 1), text_size = LNS_BASE64_SIZE(size);
@@ -194,6 +209,8 @@ lns_status lns_json_write(const lns_features *features, const lns_json_shape *sh
         lns_buffer_add_text(&out, shape->device_nms ? "true}" : "false}");
     }
     add_timing(&out, &features->timing_ms);
+    if (shape->weights)
+        add_weights(&out, features);
     if (shape->descriptors) {
         const lns_status status = add_descriptors(&out, features);
         if (status != LNS_OK) {
@@ -232,6 +249,7 @@ lns_status lns_features_to_json(const lns_features *features, const lns_json_opt
     const lns_json_shape shape = {.file = used.file,
                                   .descriptors = used.descriptors,
                                   .serving_path = used.serving_path,
+                                  .weights = used.weights,
                                   .device_nms = features->device_nms};
     size_t length = 0;
     status = lns_json_write(features, &shape, text, &length);

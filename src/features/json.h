@@ -14,6 +14,7 @@ typedef struct lns_json_shape {
     int serving_path; /* not 0: add "serving_path", between "params" and "timing_ms" */
     int traced;       /* its members */
     int device_nms;
+    int weights; /* not 0: add "weights", behind "timing_ms" */
 } lns_json_shape;
 
 lns_status lns_json_write(const lns_features *features, const lns_json_shape *shape, char **text, size_t *size);

@@ -14,15 +14,27 @@ static size_t rounded(size_t bytes) {
     return (bytes + LNS_ALIGNMENT - 1) / LNS_ALIGNMENT * LNS_ALIGNMENT;
 }
 
-lns_status lns_result_create(size_t count, int with_descriptors, lns_features **result, lns_result_arrays *arrays) {
+static size_t text_size(const char *text) {
+    return text != NULL ? strlen(text) + 1 : 0;
+}
+
+/* Copies a text to `room`. */
+static const char *put_text(char *room, const char *text) {
+    return text != NULL ? memcpy(room, text, text_size(text)) : NULL;
+}
+
+lns_status lns_result_create(size_t count, int with_descriptors, const char *weights, const char *license,
+                             lns_features **result, lns_result_arrays *arrays) {
     *result = NULL;
     const size_t per_keypoint = (FLOATS + (with_descriptors ? LNS_DESCRIPTOR_SIZE : 0)) * sizeof(float);
-    if (count > (SIZE_MAX - 5 * LNS_ALIGNMENT - sizeof(lns_features)) / per_keypoint)
+    const size_t texts = text_size(weights) + text_size(license);
+    if (count > (SIZE_MAX - 5 * LNS_ALIGNMENT - sizeof(lns_features) - texts) / per_keypoint)
         return lns_fail(LNS_ERROR_OUT_OF_MEMORY, "out of memory: %zu keypoints", count);
     const size_t pairs = rounded(count * 2 * sizeof(float)), singles = rounded(count * sizeof(float));
     const size_t header = rounded(sizeof(lns_features));
     const size_t rows = with_descriptors ? rounded(count * LNS_DESCRIPTOR_SIZE * sizeof(float)) : 0;
-    const size_t size = header + 2 * pairs + singles + rows;
+    const size_t arrays_end = header + 2 * pairs + singles + rows;
+    const size_t size = arrays_end + texts;
     char *block = lns_aligned_alloc(size);
     if (block == NULL)
         return lns_fail_memory(size);
@@ -37,6 +49,8 @@ lns_status lns_result_create(size_t count, int with_descriptors, lns_features **
     features->network_keypoints = arrays->network_keypoints;
     features->scores = arrays->scores;
     features->descriptors = arrays->descriptors;
+    features->weights = put_text(block + arrays_end, weights);
+    features->license = put_text(block + arrays_end + text_size(weights), license);
     *result = features;
     return LNS_OK;
 }
@@ -46,7 +60,8 @@ lns_status lns_features_copy(const lns_features *features, lns_features **copy) 
         return lns_fail(LNS_ERROR_INVALID_ARGUMENT, "lns_features_copy: features and copy must not be NULL");
     lns_result_arrays arrays = {0};
     const size_t count = features->count;
-    const lns_status status = lns_result_create(count, features->descriptors != NULL, copy, &arrays);
+    const lns_status status =
+        lns_result_create(count, features->descriptors != NULL, features->weights, features->license, copy, &arrays);
     if (status != LNS_OK)
         return status;
     lns_features facts = *features;
@@ -54,6 +69,8 @@ lns_status lns_features_copy(const lns_features *features, lns_features **copy) 
     facts.network_keypoints = arrays.network_keypoints;
     facts.scores = arrays.scores;
     facts.descriptors = arrays.descriptors;
+    facts.weights = (*copy)->weights;
+    facts.license = (*copy)->license;
     **copy = facts;
     if (count == 0)
         return LNS_OK;

@@ -162,7 +162,8 @@ static lns_status build_features(const lns_superpoint *model, const lns_plane *p
                                  const lns_backend_result *found, lns_features **result) {
     const size_t count = found->selection.count;
     lns_result_arrays arrays;
-    const lns_status status = lns_result_create(count, options->return_descriptors, result, &arrays);
+    const lns_status status = lns_result_create(count, options->return_descriptors, model->location->repository,
+                                                model->license, result, &arrays);
     if (status != LNS_OK)
         return status;
     lns_features *f = *result;

@@ -102,6 +102,11 @@ def without_times(data):
     return re.sub(rb'"timing_ms":\{[^}]*\}', b'"timing_ms":{}', data)
 
 
+def without_weights(data):
+    """The same with the names of weights masked too."""
+    return re.sub(rb'"weights":\{[^}]*\}', b'"weights":{}', without_times(data))
+
+
 def names_in(folder):
     return sorted(entry.name for entry in folder.iterdir())
 
@@ -278,12 +283,14 @@ def test_json_shape(tool, photo):
     result = json.loads(out)
     assert list(result) == [
         "file", "num_keypoints", "keypoints", "scores", "original_size", "image_size", "scale", "params", "timing_ms",
+        "weights",
     ]  # fmt: skip
     assert result["file"] == photo
     assert result["original_size"] == {"height": 72, "width": 96}
     assert result["num_keypoints"] == len(result["keypoints"]) == len(result["scores"]) > 0
     assert result["scores"] == sorted(result["scores"], reverse=True)
     assert result["timing_ms"]["preprocess"] > 0
+    assert result["weights"] == {"name": tool.weights, "license": "Apache-2.0"}
 
 
 def test_json_descriptors(tool, photo):
@@ -794,22 +801,45 @@ def test_weights_by_every_way(tool, photo):
         ([], {"HF_MODEL": tool.weights}),
         ([], {"HF_MODEL": "someone/else", **cache}),
         ([], {"HF_MODEL": "someone/else", "TT_WEIGHTS_REVISION": commit, **cache}),
-        ([], cache),
-        ([], {"HF_HOME": str(tool.folder)}),
-        ([], {"HF_MODEL": "", "SP_WEIGHTS_DIR": "", "TT_WEIGHTS_REVISION": "", **cache}),
+        ([], {"TT_WEIGHTS_REVISION": commit, **cache}),
+        ([], {"TT_WEIGHTS_REVISION": "main", "HF_HOME": str(tool.folder)}),
+        ([], {"HF_MODEL": "", "SP_WEIGHTS_DIR": "", "TT_WEIGHTS_REVISION": commit, **cache}),
     ]
     results = set()
     for arguments, environment in ways:
         code, out, err = tool("detect", photo, *arguments, env=environment)
         assert (code, err) == (0, ""), (arguments, environment, err)
-        results.add(without_times(out))
+        results.add(without_weights(out))
     assert len(results) == 1
+
+
+def test_weights_when_none_are_named(tool, photo, builtin_weights):
+    """Those inside the library, whatever is in the cache; they are the file in models/."""
+    name = builtin_weights.name.removesuffix(".safetensors")
+    snapshot = tool.folder / "hub" / "models--magic-leap-community--superpoint" / "snapshots"
+    shutil.copytree(tool.folder, snapshot / "0123456789abcdef0123456789abcdef01234567")
+    for command in (["detect", photo], ["match", photo, photo]):
+        expected = tool(*command, "-w", builtin_weights)[1]
+        for arguments, environment in (
+            ([], {}),
+            ([], {"HF_MODEL": "", "SP_WEIGHTS_DIR": "", "TT_WEIGHTS_REVISION": "", "HF_HOME": str(tool.folder)}),
+            ([], {"HF_MODEL": name, "TT_WEIGHTS_REVISION": "main"}),
+            (["-w", name], {"HF_MODEL": "no/such"}),
+        ):
+            code, out, err = tool(*command, *arguments, env=environment)
+            assert (code, err) == (0, "")
+            assert without_weights(out) == without_weights(expected)
+            result = json.loads(out)
+            assert result.get("first", result)["weights"] == {"name": name, "license": "Apache-2.0"}
+        assert without_weights(tool(*command, "-w", tool.weights)[1]) != without_weights(expected)
+    code, out, err = tool("bench", "--runs", "1")
+    assert (code, err) == (0, "")
 
 
 @pytest.mark.parametrize(
     "arguments,environment",
     [
-        ([], {}),
+        ([], {"TT_WEIGHTS_REVISION": "main"}),
         (["-w", "no-such-file.safetensors"], {}),
         (["-w", "no/such"], {}),
         (["-w", "no/such@main"], {}),
@@ -913,10 +943,21 @@ def test_match_threads(tool, photos):
 # ---- info and bench --------------------------------------------------------------------------------------------------
 
 
-def test_info(tool):
+def test_info_of_the_weights_inside(tool, builtin_weights):
+    name = builtin_weights.name.removesuffix(".safetensors")
     code, out, err = tool("info")
+    text = out.decode()
+    assert (code, err) == (0, "") and f"weights       {name}, inside the library\n" in text and "asked for" not in text
+    assert "  licence     Apache-2.0\n" in text
+    weights = json.loads(tool("info", "--json")[1])["weights"]
+    assert (weights["file"], weights["repository"], weights["license"]) == (None, name, "Apache-2.0")
+
+
+def test_info(tool):
+    missing = {"HF_MODEL": "no/such"}
+    code, out, err = tool("info", env=missing)
     assert (code, err) == (0, "") and b"weights       none: " in out
-    code, out, err = tool("info", "--json")
+    code, out, err = tool("info", "--json", env=missing)
     facts = json.loads(out)
     assert (code, err) == (0, "") and facts["weights"] is None and facts["weights_error"]
     code, out, err = tool("info", "--json", "-w", tool.weights)

@@ -81,7 +81,7 @@ static void free_features(lns_features *f) {
     free(f);
 }
 
-/* json FEATURES OUT [file NAME] [descriptors] [serving_path TRACED DEVICE_NMS] */
+/* json FEATURES OUT [file NAME] [descriptors] [weights] [license LICENSE] [serving_path TRACED DEVICE_NMS] */
 static void json(int count, char **values) {
     lns_features *f = load_features(argument(count, values, 0));
     lns_json_shape shape = {0};
@@ -93,6 +93,12 @@ static void json(int count, char **values) {
         } else if (strcmp(values[i], "descriptors") == 0) {
             shape.descriptors = 1;
             i += 1;
+        } else if (strcmp(values[i], "weights") == 0) {
+            shape.weights = 1;
+            i += 1;
+        } else if (strcmp(values[i], "license") == 0) {
+            f->license = argument(count, values, i + 1);
+            i += 2;
         } else {
             shape.serving_path = 1;
             shape.traced = atoi(argument(count, values, i + 1));
@@ -113,6 +119,7 @@ static void json(int count, char **values) {
             lns_json_options_init(&options);
             options.file = shape.file;
             options.descriptors = shape.descriptors;
+            options.weights = shape.weights;
             require(lns_features_to_json(f, &options, &text, &size));
         }
         const double took = lns_clock_ms() - start;

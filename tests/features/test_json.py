@@ -61,7 +61,7 @@ def test_rounded_text(tool, tmp_path, decimals):
     assert numbers(tool, tmp_path, values, decimals) == [python_text(round(float(v), decimals)) for v in values]
 
 
-def expected(features, file=None, serving_path=None, descriptors=None):
+def expected(features, file=None, serving_path=None, weights=None, descriptors=None):
     sx, sy = features.width / 640, features.height / 480
     answer = {} if file is None else {"file": file}
     answer["num_keypoints"] = len(features.scores)
@@ -77,6 +77,8 @@ def expected(features, file=None, serving_path=None, descriptors=None):
     names = ("preprocess", "device_forward", "postprocess")
     answer["timing_ms"] = {name: round(t, 2) for name, t in zip(names, features.timing)}
     answer["timing_ms"]["total"] = round(features.timing[0] + features.timing[1] + features.timing[2], 2)
+    if weights is not None:
+        answer["weights"] = weights
     if descriptors is not None:
         answer["descriptors"] = {"format": "npz", "key": "descriptors", "dtype": "float16",
                                  "shape": [len(features.scores), 256], "data": descriptors}
@@ -109,6 +111,17 @@ def test_document(tool, tmp_path, count, size):
     assert text.decode() == python_json(expected(features, file="a/b c.jpg"))
     text = write(tool, tmp_path, features, "serving_path", 1, 0)
     assert text.decode() == python_json(expected(features, serving_path={"traced": True, "device_nms": False}))
+
+
+def test_weights(tool, tmp_path):
+    """Null for results that do not know theirs."""
+    features = random_features(3)
+    text = write(tool, tmp_path, features, "weights")
+    assert text.decode() == python_json(expected(features, weights={"name": None, "license": None}))
+    license = 'CC0, "so to say"\n'
+    text = write(tool, tmp_path, features, "weights", "license", license)
+    assert text.decode() == python_json(expected(features, weights={"name": None, "license": license}))
+    assert b"weights" not in write(tool, tmp_path, features, "license", license)
 
 
 @pytest.mark.parametrize("count", [0, 1, 50, 1024])

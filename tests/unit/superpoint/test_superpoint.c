@@ -91,6 +91,11 @@ static void result_is_complete(void **state) {
     assert_int_equal(lns_features_copy(f, &copy), LNS_OK);
     assert_same(f, copy);
     assert_true(copy->keypoints != f->keypoints);
+    for (const lns_features *const *each = (const lns_features *const[]){f, copy, NULL}; *each != NULL; each++) {
+        assert_string_equal((*each)->weights, weights_path);
+        assert_string_equal((*each)->license, "not stated in the file");
+    }
+    assert_true(copy->weights != f->weights && copy->license != f->license);
     lns_features_close(&f);
     assert_null(f);
     lns_features_close(&copy);
@@ -255,6 +260,31 @@ static void environment_chooses_kernels(void **state) {
     assert_int_equal(lns_superpoint_open(&options, &model), LNS_ERROR_INVALID_ARGUMENT);
     assert_non_null(strstr(lns_error_message(), "mmx"));
     unsetenv("LENSING_CPU");
+}
+
+/* The weights inside the library, when this build has some: an open model, and results that name them. */
+static void builtin_weights_are_the_default(void **state) {
+    (void)state;
+    static const char *const variables[] = {"SP_WEIGHTS_DIR", "HF_MODEL", "TT_WEIGHTS_REVISION"};
+    for (size_t i = 0; i < sizeof variables / sizeof *variables; i++)
+        unsetenv(variables[i]);
+    if (lns_weights_builtin() == NULL)
+        skip();
+    lns_superpoint *model = NULL;
+    if (lns_superpoint_open(NULL, &model) != LNS_OK)
+        fail_msg("%s", lns_error_message());
+    lns_superpoint_info info;
+    assert_int_equal(lns_superpoint_describe(model, &info, sizeof info), LNS_OK);
+    assert_null(info.file);
+    assert_string_equal(info.repository, lns_weights_builtin());
+    assert_string_equal(info.license, "Apache-2.0");
+    assert_int_equal(info.border_removal_distance, 4);
+    lns_features *features = detect(model, NULL);
+    assert_string_equal(features->weights, info.repository);
+    assert_string_equal(features->license, info.license);
+    lns_superpoint_close(&model);
+    assert_string_equal(features->license, "Apache-2.0"); /* the result has a copy */
+    lns_features_close(&features);
 }
 
 typedef struct caller {
@@ -425,6 +455,7 @@ int main(void) {
         cmocka_unit_test(options_do_what_they_say),
         cmocka_unit_test(bad_options_are_refused),
         cmocka_unit_test(environment_chooses_kernels),
+        cmocka_unit_test(builtin_weights_are_the_default),
         cmocka_unit_test(threads_share_a_model),
         cmocka_unit_test(any_size_works),
         cmocka_unit_test(blank_picture_is_a_normal_result),
