@@ -93,12 +93,19 @@ static int check_dispatch(char *reason, size_t size) {
     return -1;
 }
 
+/* Weights when HF_MODEL names none, by the rules of lns_weights_locate(). With SP_WEIGHTS_DIR, which hides it, this is
+ * the name that the server before this one gave. */
+static const char *unnamed_weights(const char *revision, const char *folder) {
+    const char *builtin = lns_weights_builtin();
+    return builtin != NULL && revision == NULL && folder == NULL ? builtin : LNS_DEFAULT_REPOSITORY;
+}
+
 int server_environment_read(server_environment *e, char *reason, size_t size) {
     const char *revision = value_of("TT_WEIGHTS_REVISION", NULL), *folder = value_of("SP_WEIGHTS_DIR", NULL);
     if (check_mesh(reason, size) != 0 || read_device(e, reason, size) != 0 || check_stages(reason, size) != 0 ||
         check_dispatch(reason, size) != 0)
         return -1;
-    e->repository = strdup(value_of("HF_MODEL", LNS_DEFAULT_REPOSITORY));
+    e->repository = strdup(value_of("HF_MODEL", unnamed_weights(revision, folder)));
     e->revision = revision != NULL ? strdup(revision) : NULL;
     e->local_dir = folder != NULL ? strdup(folder) : NULL;
     if (e->repository == NULL || (revision != NULL && e->revision == NULL) || (folder != NULL && e->local_dir == NULL)) {

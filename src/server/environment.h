@@ -7,7 +7,7 @@
 #include <stddef.h>
 
 typedef struct server_environment {
-    char *repository; /* HF_MODEL, or the default repository */
+    char *repository; /* HF_MODEL, or the weights inside the library, or the default repository */
     char *revision;   /* TT_WEIGHTS_REVISION, or NULL */
     char *local_dir;  /* SP_WEIGHTS_DIR, or NULL */
     int device_id;    /* TT_DEVICE_ID */

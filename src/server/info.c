@@ -64,14 +64,16 @@ void info_models(request *r) {
     send_answer(r, &out);
 }
 
-static void add_weights(text_buffer *out, const request *r) {
+static void add_weights(text_buffer *out, const request *r, const lns_superpoint_info *info) {
     const server_environment *e = server_surroundings(r->server);
+    /* What the environment says counts only as far as it decided. */
+    const int is_named = server_settings(r->server)->weights != NULL;
     text_buffer_add_text(out, ",\"weights\":{\"repo\":");
     add_string(out, repository(r));
     text_buffer_add_text(out, ",\"revision\":");
-    add_string(out, e->revision);
+    add_string(out, is_named || info->file == NULL ? info->revision : e->revision);
     text_buffer_add_text(out, ",\"local_dir\":");
-    add_string(out, e->local_dir);
+    add_string(out, is_named ? info->local_dir : e->local_dir);
     text_buffer_add_text(out, ",\"loaded\":true},\"source\":{\"repo\":\"https://github.com/changh95/tt-superpoint\","
                               "\"commit\":\"e1eab66e29ff424bc9af6b1118671d9bc08e899e\"}");
 }
@@ -105,7 +107,7 @@ void info_info(request *r) {
         "bytes, or its R plane) -> keypoints [x, y] in original pixel coordinates, scores, optional 256-d "
         "descriptors\",\"hardware\":");
     text_buffer_format(&out, "\"CPU (%s), %d threads, %s kernels\"", architecture(), info.threads, info.cpu_path);
-    add_weights(&out, r);
+    add_weights(&out, r, &info);
     text_buffer_format(
         &out, ",\"device_config\":{\"dispatch\":\"cpu-%s\",\"num_command_queues\":1,\"compute_grid\":\"%dx1\"}",
         info.cpu_path, info.threads);

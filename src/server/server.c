@@ -100,13 +100,20 @@ static void notify(const char *state) {
 
 /* ---- Model -------------------------------------------------------------------------------------- */
 
-static int load_model(server *s, char *reason, size_t size) {
+static void say_which_weights(const server *s) {
     const server_environment *e = &s->environment;
+    const char *named = s->options->weights != NULL ? s->options->weights : e->repository;
+    const char *builtin = lns_weights_builtin();
     if (e->local_dir != NULL && s->options->weights == NULL)
         say("[superpoint] Loading weights from local directory %s", e->local_dir);
+    else if (builtin != NULL && strcmp(named, builtin) == 0)
+        say("[superpoint] Loading weights %s, which are inside the library", named);
     else
-        say("[superpoint] Loading weights %s @ %s", s->options->weights != NULL ? s->options->weights : e->repository,
-            e->revision != NULL ? e->revision : "default branch");
+        say("[superpoint] Loading weights %s @ %s", named, e->revision != NULL ? e->revision : "default branch");
+}
+
+static int load_model(server *s, char *reason, size_t size) {
+    say_which_weights(s);
     lns_superpoint_options options;
     lns_superpoint_options_init(&options);
     options.weights = s->options->weights;
@@ -121,7 +128,8 @@ static int load_model(server *s, char *reason, size_t size) {
     say("[superpoint] Loading weights done in %.1fs", s->load_ms * 1e-3);
     lns_superpoint_info info;
     lns_superpoint_describe(s->model, &info, sizeof info);
-    say("[superpoint] Opening device %d (backend=%s, kernels=%s)", e->device_id, info.backend, info.cpu_path);
+    say("[superpoint] Opening device %d (backend=%s, kernels=%s)", s->environment.device_id, info.backend,
+        info.cpu_path);
     say("[superpoint] Device open: %s, %d threads", info.backend, info.threads);
     return 0;
 }

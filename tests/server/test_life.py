@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from running import STRICT, TIME_LIMIT, Connection, Server, clean_environment, encoded, message, picture
+from running import STRICT, TIME_LIMIT, Connection, Server, clean_environment, encoded, message, picture, without_timing
 
 LARGE = "/predict_raw?max_keypoints=-1&keypoint_threshold=0&nms_radius=0"
 LANDMARKS = [
@@ -215,6 +215,36 @@ def test_weights_from_the_environment(program, weights, tmp_path):
             assert info["weights"]["loaded"] is True
             if variable == "HF_MODEL":
                 assert server.get("/v1/models").json["data"][0]["id"] == str(folder)
+
+
+def test_weights_when_none_are_named(program, builtin_weights, tmp_path):
+    """Those inside the library; the log, /info and /v1/models name them."""
+    name = builtin_weights.name.removesuffix(".safetensors")
+    body = encoded(picture())
+    with Server(program, builtin_weights) as server:
+        expected = without_timing(server.post("/predict_raw", body).body)
+    for options, environment in (
+        ([], {}),
+        ([], {"HF_MODEL": "", "SP_WEIGHTS_DIR": "", "TT_WEIGHTS_REVISION": ""}),
+        ([], {"HF_MODEL": name, "TT_WEIGHTS_REVISION": "main"}),
+        (["--weights", name], {"SP_WEIGHTS_DIR": str(tmp_path), "TT_WEIGHTS_REVISION": "main"}),
+    ):
+        with Server(program, None, *options, env=environment) as server:
+            info = server.get("/info").json
+            assert info["weights"] == {"repo": name, "revision": None, "local_dir": None, "loaded": True}
+            assert info["license"] == "Weights: Apache-2.0. Lensing itself: Apache-2.0."
+            assert server.get("/v1/models").json["data"][0]["id"] == name
+            assert f"Loading weights {name}, which are inside the library" in server.log()
+            assert without_timing(server.post("/predict_raw", body).body) == expected
+
+
+def test_named_weights_are_not_those_inside(program, weights, tmp_path):
+    missing = {"HF_HUB_CACHE": str(tmp_path), "TT_WEIGHTS_REVISION": "main"}
+    code, log = failed_start(program, None, env=missing)
+    check_refused_start(code, log, "weights 'magic-leap-community/superpoint' (revision main) are not on this machine")
+    with Server(program, weights, env=missing) as server:
+        assert server.get("/info").json["weights"]["repo"] == str(weights)
+        assert server.get("/info").json["weights"]["revision"] is None
 
 
 @pytest.mark.parametrize("options", [["--port", "65536"], ["--queue", "0"], ["--nonsense"], ["word"], ["--min-rate", "0"]])
