@@ -37,7 +37,7 @@ print((time.perf_counter() - start) * 1e3)
 OPEN = """\
 import time, lensing
 start = time.perf_counter()
-model = lensing.SuperPoint.from_pretrained()
+model = lensing.SuperPoint.from_pretrained(lensing.DEFAULT_REPOSITORY)
 print((time.perf_counter() - start) * 1e3)
 """
 

@@ -18,7 +18,7 @@ def main() -> None:
     parser.add_argument("photos", nargs="*", default=[HERE / "scene_1.jpg", HERE / "scene_2.jpg"], type=Path)
     parser.add_argument("--out", default="matches.png", type=Path)
     parser.add_argument("--ratio", default=1.0, type=float, help="largest ratio of the nearest to the second distance")
-    parser.add_argument("--weights", default=lensing.DEFAULT_REPOSITORY, help="folder, file or Hugging Face repository")
+    parser.add_argument("--weights", help="folder, file or Hugging Face repository; default: those of lensing")
     arguments = parser.parse_args()
     if len(arguments.photos) != 2:
         parser.error("two photos are needed")

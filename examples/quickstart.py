@@ -22,7 +22,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Finds keypoints in one photo and writes them.")
     parser.add_argument("photo", nargs="?", default=DEMO, type=Path)
     parser.add_argument("--out-dir", default="quickstart_out", type=Path)
-    parser.add_argument("--weights", default=lensing.DEFAULT_REPOSITORY, help="folder, file or Hugging Face repository")
+    parser.add_argument("--weights", help="folder, file or Hugging Face repository; default: those of lensing")
     arguments = parser.parse_args()
 
     with lensing.SuperPoint.from_pretrained(arguments.weights) as model:

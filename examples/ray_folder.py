@@ -55,7 +55,7 @@ SCHEMA = pa.schema(
 class Detector:
     """One worker: opens its model once, and writes a file for every batch of paths."""
 
-    def __init__(self, weights: str, threads: int, out: str, parameters: dict[str, Any]) -> None:
+    def __init__(self, weights: str | None, threads: int, out: str, parameters: dict[str, Any]) -> None:
         self.model = lensing.SuperPoint.from_pretrained(weights, threads=threads)
         self.out, self.parameters = out, parameters
 
@@ -133,13 +133,13 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=64, help="photos in a Parquet file")
     parser.add_argument("--max-keypoints", type=int, default=1024)
     parser.add_argument("--no-descriptors", action="store_true")
-    parser.add_argument("--weights", default=lensing.DEFAULT_REPOSITORY, help="folder, file or Hugging Face repository")
+    parser.add_argument("--weights", help="folder, file or Hugging Face repository; default: those of lensing")
     parser.add_argument("--address", help="of a Ray cluster; default: $RAY_ADDRESS, or start one here")
     arguments = parser.parse_args()
 
     out = arguments.out if "://" in arguments.out else str(Path(arguments.out).resolve())
     weights = arguments.weights
-    if Path(weights).exists():
+    if weights is not None and Path(weights).exists():
         weights = str(Path(weights).resolve())
     done = finished(out)
     there = list(dict.fromkeys(photos(arguments.photos)))

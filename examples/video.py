@@ -73,7 +73,7 @@ def main() -> None:
     parser.add_argument("--show", action="store_true", help="in a window, until q is pressed")
     parser.add_argument("--frames", type=int, help="stop after so many")
     parser.add_argument("--max-keypoints", type=int, default=500)
-    parser.add_argument("--weights", default=lensing.DEFAULT_REPOSITORY, help="folder, file or Hugging Face repository")
+    parser.add_argument("--weights", help="folder, file or Hugging Face repository; default: those of lensing")
     arguments = parser.parse_args()
 
     source = arguments.source

@@ -60,7 +60,7 @@ def main() -> None:
         "--device-id", type=int, default=int(os.environ.get("DEVICE_ID") or 0), help="of a card; the CPU is used"
     )
     parser.add_argument("--top-k", type=int, default=500)
-    parser.add_argument("--weights", default=lensing.DEFAULT_REPOSITORY, help="folder, file or Hugging Face repository")
+    parser.add_argument("--weights", help="folder, file or Hugging Face repository; default: those of lensing")
     arguments = parser.parse_args()
 
     with lensing.SuperPoint.from_pretrained(arguments.weights) as model, Image.open(arguments.image) as image:

@@ -11,6 +11,9 @@
 `HDF5Writer` keeps those of many in one file. What goes wrong with files, weights or downloads is an `Error`; a wrong
 argument is a TypeError or ValueError.
 
+`BUILTIN_WEIGHTS` is the name of the weights inside the library, which are used when nothing else is named; None when it
+was built without. `DEFAULT_REPOSITORY` has the original weights, for academic or non-profit noncommercial research.
+
 NumPy is imported when arrays are first asked for, so that importing this package takes a few milliseconds.
 """
 
@@ -18,13 +21,14 @@ from ._errors import ClosedError, DownloadError, Error, ImageError, UnsupportedE
 from ._features import Features
 from ._hdf5 import HDF5Writer
 from ._matches import Matches, match
-from ._native import DEFAULT_REPOSITORY, VERSION
+from ._native import BUILTIN_WEIGHTS, DEFAULT_REPOSITORY, VERSION
 from ._superpoint import SuperPoint
 from ._types import ArrayLike, DetectParameters, EncodedImage, ImageLike, ModelInfo, Precision
 
 __version__: str = VERSION
 
 __all__ = [
+    "BUILTIN_WEIGHTS",
     "DEFAULT_REPOSITORY",
     "ArrayLike",
     "ClosedError",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from . import _native
 from ._images import open_image
-from ._types import ExifMode, Facts, Format, ImageLike, Path, Timing
+from ._types import ExifMode, Facts, Format, ImageLike, Path, Timing, Weights
 
 if TYPE_CHECKING:
     from ._types import FloatArray
@@ -107,6 +107,11 @@ class Features:
             "border_removal_distance": facts["border_removal_distance"],
         }
 
+    @property
+    def weights(self) -> Weights:
+        """The weights that found them: name and license."""
+        return {"name": self._facts["weights"], "license": self._facts["license"]}
+
     def __len__(self) -> int:
         """Number of keypoints."""
         return len(self._native)
@@ -131,8 +136,8 @@ class Features:
         return arrays
 
     def to_json(self, *, file: str | None = None, descriptors: bool = False) -> str:
-        """One JSON object on one line, as `lensing detect` writes it and the server answers: num_keypoints, keypoints
-        (3 decimals), scores (6 decimals), original_size, image_size, scale, params, timing_ms.
+        """One JSON object on one line, as `lensing detect` writes it: num_keypoints, keypoints (3 decimals), scores
+        (6 decimals), original_size, image_size, scale, params, timing_ms, weights.
 
         Args:
             file: value of the key "file", which then comes first.
@@ -231,4 +236,5 @@ def check_size(plane: _native.Plane, features: Features) -> None:
 def _rebuild(
     keypoints: bytes, network_keypoints: bytes, scores: bytes, descriptors: bytes | None, facts: Facts
 ) -> Features:
-    return Features(_native.make_features(keypoints, network_keypoints, scores, descriptors, facts))
+    values = {key: os.fsencode(value) if isinstance(value, str) else value for key, value in facts.items()}
+    return Features(_native.make_features(keypoints, network_keypoints, scores, descriptors, values))

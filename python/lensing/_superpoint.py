@@ -22,6 +22,15 @@ if TYPE_CHECKING:
 _REPOSITORY = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+(?<!\.safetensors)(@.+)?")
 
 
+def _is_repository(name: str | None) -> bool:
+    """Whether weights that are not there could be downloaded; None: those that the environment names."""
+    if name is None:
+        if os.environ.get("SP_WEIGHTS_DIR"):
+            return False
+        name = os.environ.get("HF_MODEL") or _native.DEFAULT_REPOSITORY
+    return not os.path.exists(name) and _REPOSITORY.fullmatch(name) is not None
+
+
 class SuperPoint:
     """SuperPoint: keypoints and descriptors of images.
 
@@ -36,9 +45,9 @@ class SuperPoint:
 
     Args:
         weights: a folder with config.json and model.safetensors, a .safetensors file, or a Hugging Face repository id,
-            perhaps with "@revision", which is looked up in the local cache. None: the environment decides, as for the
-            program: SP_WEIGHTS_DIR, else HF_MODEL with TT_WEIGHTS_REVISION, else magic-leap-community/superpoint.
-            Nothing is downloaded: see from_pretrained().
+            perhaps with "@revision", which is looked up in the local cache. None: what the environment names, as for
+            the program: SP_WEIGHTS_DIR, else HF_MODEL with TT_WEIGHTS_REVISION; else the weights inside the library,
+            `lensing.BUILTIN_WEIGHTS`. Nothing is downloaded: see from_pretrained().
         threads: threads that one call uses, 0 to 256; 0: as many as the CPU has.
         precision: arithmetic of the network: "fp32", or "bf16", which is about twice as fast and a little less exact,
             and needs a CPU with AVX512_BF16.
@@ -60,19 +69,21 @@ class SuperPoint:
     @classmethod
     def from_pretrained(
         cls,
-        name_or_path: Path = _native.DEFAULT_REPOSITORY,
+        name_or_path: Path | None = None,
         *,
         revision: str | None = None,
         threads: int = 0,
         precision: Precision = "fp32",
         local_files_only: bool = False,
     ) -> Self:
-        """Opens a model, and downloads its weights into the Hugging Face cache first if they are not there.
+        """Opens a model, and downloads its weights into the Hugging Face cache first if they are not there. The weights
+        inside the library need no download.
 
         Args:
             name_or_path: a Hugging Face repository id, a folder with config.json and model.safetensors, or a
-                .safetensors file.
-            revision: commit, branch or tag of the repository; None: the default branch.
+                .safetensors file. None: as for SuperPoint().
+            revision: commit, branch or tag of the repository, of `lensing.DEFAULT_REPOSITORY` when none is named; None:
+                the default branch.
             threads: as for SuperPoint().
             precision: as for SuperPoint().
             local_files_only: never use the network.
@@ -81,17 +92,18 @@ class SuperPoint:
             WeightsError: there are no such weights.
             DownloadError: they could not be downloaded.
         """
-        name = os.fspath(name_or_path)
+        name = None if name_or_path is None else os.fspath(name_or_path)
         if revision is not None:
+            name = name if name is not None else _native.DEFAULT_REPOSITORY
             if os.path.exists(name):
                 raise ValueError(f"revision is {revision!r}, but {name!r} is a path; a revision is one of a repository")
             name = f"{name}@{revision}"
         try:
             return cls(name, threads, precision)
         except WeightsError:
-            if local_files_only or os.path.exists(name) or not _REPOSITORY.fullmatch(name):
+            if local_files_only or not _is_repository(name):
                 raise
-        _native.fetch_weights(os.fsencode(name))
+        _native.fetch_weights(None if name is None else os.fsencode(name))
         return cls(name, threads, precision)
 
     @overload

@@ -75,10 +75,10 @@ class ModelInfo(TypedDict):
     precision: str
     threads: int
     """Threads that one call uses."""
-    file: str
-    """The safetensors file."""
+    file: str | None
+    """The safetensors file; None: the weights inside the library."""
     repository: str
-    """What was asked for: a repository id or a path."""
+    """Name of the weights: the repository id or path that was asked for, or `lensing.BUILTIN_WEIGHTS`."""
     revision: str | None
     local_dir: str | None
     """The folder that was given, or None."""
@@ -99,6 +99,14 @@ class Timing(TypedDict):
     """Suppression, selection, and sampling of descriptors."""
 
 
+class Weights(TypedDict):
+    """Which weights a result was made with, as far as it is known."""
+
+    name: str | None
+    """`ModelInfo.repository` of the model."""
+    license: str | None
+
+
 class Facts(TypedDict):
     """What a result holds besides its arrays."""
 
@@ -111,3 +119,5 @@ class Facts(TypedDict):
     preprocess: float
     forward: float
     postprocess: float
+    weights: str | None
+    license: str | None

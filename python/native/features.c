@@ -73,7 +73,7 @@ static PyObject *get_descriptors(PyObject *self, void *closure) {
 static PyObject *get_facts(PyObject *self, void *closure) {
     (void)closure;
     const lns_features *f = lns_py_features(self);
-    return Py_BuildValue("{sI sI si sd si si sd sd sd}",                             //
+    return Py_BuildValue("{sI sI si sd si si sd sd sd sN sN}",                       //
                          "image_width", (unsigned)f->image_width,                    //
                          "image_height", (unsigned)f->image_height,                  //
                          "max_keypoints", (int)f->max_keypoints,                     //
@@ -82,7 +82,9 @@ static PyObject *get_facts(PyObject *self, void *closure) {
                          "border_removal_distance", (int)f->border_removal_distance, //
                          "preprocess", f->timing_ms.preprocess,                      //
                          "forward", f->timing_ms.forward,                            //
-                         "postprocess", f->timing_ms.postprocess);
+                         "postprocess", f->timing_ms.postprocess,                    //
+                         "weights", lns_py_path_or_none(f->weights),                 //
+                         "license", lns_py_path_or_none(f->license));
 }
 
 static bool take_facts(PyObject *facts, lns_features *f) {
@@ -90,14 +92,16 @@ static bool take_facts(PyObject *facts, lns_features *f) {
                             "max_keypoints", "keypoint_threshold",
                             "nms_radius",    "border_removal_distance",
                             "preprocess",    "forward",
-                            "postprocess",   NULL};
+                            "postprocess",   "weights",
+                            "license",       NULL};
     unsigned width = 0, height = 0;
     int max_keypoints = 0, nms_radius = 0, border = 0;
     PyObject *none = PyTuple_New(0);
     const bool parsed = none != NULL && PyArg_ParseTupleAndKeywords(
-                                            none, facts, "IIidiiddd:make_features", names, &width, &height,
+                                            none, facts, "IIidiidddO&O&:make_features", names, &width, &height,
                                             &max_keypoints, &f->keypoint_threshold, &nms_radius, &border,
-                                            &f->timing_ms.preprocess, &f->timing_ms.forward, &f->timing_ms.postprocess);
+                                            &f->timing_ms.preprocess, &f->timing_ms.forward, &f->timing_ms.postprocess,
+                                            lns_py_text_or_none, &f->weights, lns_py_text_or_none, &f->license);
     Py_XDECREF(none);
     f->image_width = width;
     f->image_height = height;
@@ -166,6 +170,7 @@ PyObject *lns_py_features_to_json(PyObject *module, PyObject *arguments) {
     PyObject *object;
     lns_json_options options;
     lns_json_options_init(&options);
+    options.weights = 1;
     if (!PyArg_ParseTuple(arguments, "O!O&p:features_to_json", state->features, &object, lns_py_text_or_none,
                           &options.file, &options.descriptors))
         return NULL;

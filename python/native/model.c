@@ -203,10 +203,6 @@ static PyObject *model_prepare(PyObject *self, PyObject *nothing) {
     Py_RETURN_NONE;
 }
 
-static PyObject *path_or_none(const char *path) {
-    return path != NULL ? PyUnicode_DecodeFSDefault(path) : Py_NewRef(Py_None);
-}
-
 static PyObject *model_describe(PyObject *self, PyObject *nothing) {
     (void)nothing;
     lns_superpoint *superpoint = enter((model *)self);
@@ -214,16 +210,16 @@ static PyObject *model_describe(PyObject *self, PyObject *nothing) {
         return NULL;
     lns_superpoint_info info;
     const lns_status status = lns_superpoint_describe(superpoint, &info, sizeof info);
-    PyObject *facts = status == LNS_OK ? Py_BuildValue("{ss ss ss si sN sN sN sN ss si}",           //
-                                                       "backend", info.backend,                     //
-                                                       "cpu_path", info.cpu_path,                   //
-                                                       "precision", info.precision,                 //
-                                                       "threads", info.threads,                     //
-                                                       "file", path_or_none(info.file),             //
-                                                       "repository", path_or_none(info.repository), //
-                                                       "revision", path_or_none(info.revision),     //
-                                                       "local_dir", path_or_none(info.local_dir),   //
-                                                       "license", info.license,                     //
+    PyObject *facts = status == LNS_OK ? Py_BuildValue("{ss ss ss si sN sN sN sN ss si}",                  //
+                                                       "backend", info.backend,                            //
+                                                       "cpu_path", info.cpu_path,                          //
+                                                       "precision", info.precision,                        //
+                                                       "threads", info.threads,                            //
+                                                       "file", lns_py_path_or_none(info.file),             //
+                                                       "repository", lns_py_path_or_none(info.repository), //
+                                                       "revision", lns_py_path_or_none(info.revision),     //
+                                                       "local_dir", lns_py_path_or_none(info.local_dir),   //
+                                                       "license", info.license,                            //
                                                        "border_removal_distance", (int)info.border_removal_distance)
                                        : lns_py_raise(lns_py_state_of_object(self), status, LNS_PY_WEIGHTS);
     leave((model *)self);

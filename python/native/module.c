@@ -43,6 +43,10 @@ int lns_py_text_or_none(PyObject *object, void *text) {
     return 1;
 }
 
+PyObject *lns_py_path_or_none(const char *path) {
+    return path != NULL ? PyUnicode_DecodeFSDefault(path) : Py_NewRef(Py_None);
+}
+
 PyObject *lns_py_take_bytes(void *buffer, size_t size) {
     PyObject *bytes = PyBytes_FromStringAndSize(buffer, (Py_ssize_t)size);
     lns_buffer_free(buffer);
@@ -97,11 +101,17 @@ static bool add_types(PyObject *module) {
            add_type(module, &lns_py_model_spec, &state->model) && add_type(module, &lns_py_hdf5_spec, &state->hdf5);
 }
 
+/* Takes the value over; NULL is an exception that stands. */
+static bool add_object(PyObject *module, const char *name, PyObject *value) {
+    const bool added = value != NULL && PyModule_AddObjectRef(module, name, value) == 0;
+    Py_XDECREF(value);
+    return added;
+}
+
 static bool add_constants(PyObject *module) {
-    PyObject *limit = PyLong_FromUnsignedLongLong(LNS_DEFAULT_MAX_PIXELS);
-    const bool added = limit != NULL && PyModule_AddObjectRef(module, "DEFAULT_MAX_PIXELS", limit) == 0;
-    Py_XDECREF(limit);
-    return added && PyModule_AddIntConstant(module, "MAX_KEYPOINTS_LIMIT", LNS_MAX_KEYPOINTS_LIMIT) == 0 &&
+    return add_object(module, "DEFAULT_MAX_PIXELS", PyLong_FromUnsignedLongLong(LNS_DEFAULT_MAX_PIXELS)) &&
+           add_object(module, "BUILTIN_WEIGHTS", lns_py_path_or_none(lns_weights_builtin())) &&
+           PyModule_AddIntConstant(module, "MAX_KEYPOINTS_LIMIT", LNS_MAX_KEYPOINTS_LIMIT) == 0 &&
            PyModule_AddIntConstant(module, "NMS_RADIUS_LIMIT", LNS_NMS_RADIUS_LIMIT) == 0 &&
            PyModule_AddStringConstant(module, "VERSION", lns_version()) == 0 &&
            PyModule_AddStringConstant(module, "BUILD", lns_build_description()) == 0 &&

@@ -50,6 +50,8 @@ void *lns_py_new(PyTypeObject *type);
 void lns_py_free(PyObject *object);
 /* Converter of PyArg_ParseTuple ("O&"): bytes without NUL, or None, to a `const char *`. */
 int lns_py_text_or_none(PyObject *object, void *text);
+/* A path as Python has it, or None for NULL. */
+PyObject *lns_py_path_or_none(const char *path);
 /* Takes a buffer that the library made, also on error: bytes, or NULL with an exception. */
 PyObject *lns_py_take_bytes(void *buffer, size_t size);
 

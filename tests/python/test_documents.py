@@ -32,7 +32,7 @@ def folder(root, synthetic_weights, tmp_path):
 
 def run(folder, code):
     """Runs code in the folder; what it printed."""
-    environment = places.environment(folder / "hub")
+    environment = {**places.environment(folder / "hub"), "HF_MODEL": places.REPOSITORY}
     done = subprocess.run([sys.executable, "-c", code], cwd=folder, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return done.stdout

@@ -162,7 +162,7 @@ def run_notebook(path, cache, tmp_path):
     assert len({cell["id"] for cell in notebook["cells"]}) == len(notebook["cells"])
     cells = ["".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code"]
     assert all(cell["outputs"] == [] for cell in notebook["cells"] if cell["cell_type"] == "code")
-    environment = {**places.environment(cache), "PYTHONDONTWRITEBYTECODE": "1"}
+    environment = {**places.environment(cache), "HF_MODEL": places.REPOSITORY, "PYTHONDONTWRITEBYTECODE": "1"}
     command = [sys.executable, "-c", "\n".join(cells)]
     done = subprocess.run(command, cwd=path.parent, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -121,6 +121,8 @@ def test_pickling_and_copying(model, photo, descriptors):
         assert equal(other.network_keypoints.tobytes(), features.network_keypoints.tobytes())
         assert not np.shares_memory(other.keypoints, features.keypoints)
         assert equal(other.to_json(), features.to_json())
+        assert other.weights == features.weights
+        assert features.weights == {"name": model.info["repository"], "license": "Apache-2.0"}
 
 
 # ---- Files -----------------------------------------------------------------------------------------------------------

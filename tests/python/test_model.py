@@ -109,9 +109,46 @@ def test_the_environment_names_weights(cache, synthetic_weights, monkeypatch):
     assert lensing.SuperPoint().info["file"] == str(synthetic_weights)
 
 
-def test_the_default_of_from_pretrained(cache, hub):
-    hub.repository = lensing.DEFAULT_REPOSITORY
+def test_the_default_is_inside_the_library(cache, hub, builtin_weights, rgb):
+    assert builtin_weights.name == f"{lensing.BUILTIN_WEIGHTS}.safetensors"
+    expected = lensing.SuperPoint(builtin_weights)(rgb)
+    for model in (lensing.SuperPoint(), lensing.SuperPoint.from_pretrained(local_files_only=True)):
+        info = model.info
+        assert (info["file"], info["repository"]) == (None, lensing.BUILTIN_WEIGHTS)
+        assert info["license"] == "Apache-2.0"
+        assert repr(model).startswith(f"<lensing.SuperPoint: {lensing.BUILTIN_WEIGHTS}, ")
+        features = model(rgb)
+        assert same(features, expected.numpy())
+        assert features.weights == {"name": lensing.BUILTIN_WEIGHTS, "license": "Apache-2.0"}
+    assert hub.requests == []
+
+
+def test_what_is_named_is_not_inside_the_library(cache, hub, monkeypatch):
+    """The environment, an argument, or a revision alone, which is one of the original weights."""
     assert lensing.DEFAULT_REPOSITORY == "magic-leap-community/superpoint"
+    hub.repository = lensing.DEFAULT_REPOSITORY
+    assert lensing.SuperPoint.from_pretrained(revision="main").info["repository"] == lensing.DEFAULT_REPOSITORY
+    assert lensing.SuperPoint.from_pretrained(lensing.DEFAULT_REPOSITORY).info["file"].startswith(str(cache.parent))
+    monkeypatch.setenv("HF_MODEL", "org/name")
+    with pytest.raises(lensing.WeightsError, match="org/name"):
+        lensing.SuperPoint()
+    hub.repository = "org/name"
+    with pytest.raises(lensing.WeightsError, match="org/name"):
+        lensing.SuperPoint.from_pretrained(local_files_only=True)
+    assert lensing.SuperPoint.from_pretrained().info["repository"] == "org/name"
+    count = len(hub.requests)
+    for name in ("SP_WEIGHTS_DIR", "HF_MODEL"):
+        monkeypatch.setenv(name, "/nonexistent")
+        with pytest.raises(lensing.WeightsError, match="/nonexistent"):
+            lensing.SuperPoint.from_pretrained()
+        monkeypatch.delenv(name)
+    assert len(hub.requests) == count
+
+
+def test_a_library_without_weights_downloads_by_default(cache, hub):
+    if lensing.BUILTIN_WEIGHTS is not None:
+        pytest.skip("there are weights inside the library")
+    hub.repository = lensing.DEFAULT_REPOSITORY
     assert lensing.SuperPoint.from_pretrained().info["repository"] == lensing.DEFAULT_REPOSITORY
 
 
