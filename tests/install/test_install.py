@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """`meson install` gives what a program needs to use the library: the C example of README.md is compiled against the
-installed files, as it stands, with the shared and with the static library, and run."""
+installed files, as it stands, with the shared and with the static library, and run. The weights inside the library are a
+matter of the build, and so they are here too."""
+import json
 import os
 import re
 import shlex
@@ -85,7 +87,7 @@ def static_flags(flags):
 
 
 def run_example(binary, installation, weights, *arguments):
-    environment = {**os.environ, "SP_WEIGHTS_DIR": "", "HF_MODEL": str(weights)}
+    environment = {**os.environ, "SP_WEIGHTS_DIR": "", "TT_WEIGHTS_REVISION": "", "HF_MODEL": str(weights)}
     environment["LD_LIBRARY_PATH"] = str(installation.library_dir)
     return subprocess.run([str(binary), *map(str, arguments)], capture_output=True, text=True, env=environment)
 
@@ -102,6 +104,44 @@ def test_installed_files(installation, program):
     unit = (prefix / "lib/systemd/system/lensing.service").read_text(encoding="utf-8")
     started = re.search(r"^ExecStart=(\S+)/bin/lensing serve ", unit, re.M)
     assert started and str(prefix).endswith(started[1])
+
+
+def test_library_is_small(installation):
+    """Weights included."""
+    for name in ("liblensing.so.0", "liblensing.a"):
+        assert (installation.library_dir / name).stat().st_size <= 8_000_000, name
+
+
+def test_what_goes_with_the_weights(installation, root, builtin_weights):
+    """Their description, and the authors of the photos."""
+    documents = installation.prefix / "share" / "doc" / "lensing"
+    name = builtin_weights.stem
+    assert sorted(path.name for path in documents.iterdir()) == [f"{name}-photos.tsv", f"{name}.md"]
+    assert (documents / f"{name}.md").read_bytes() == (root / "models" / "README.md").read_bytes()
+    assert (documents / f"{name}-photos.tsv").read_bytes() == (root / "training" / "photos.tsv").read_bytes()
+
+
+def configure(source, build, option):
+    """`meson setup` with as little as possible."""
+    meson, ninja = find_meson(source)
+    less = [f"-D{name}=disabled" for name in ("curl", "hdf5", "cairo", "webp", "tiff", "server", "tests")]
+    return subprocess.run([meson, "setup", str(build), str(source), *less, *option], capture_output=True, text=True,
+                          env={**os.environ, "NINJA": ninja})
+
+
+def test_weights_can_be_left_out_of_the_build(root, tmp_path):
+    """And a file that is missing is not passed over in silence."""
+    source = tmp_path / "source"
+    shutil.copytree(root, source, ignore=shutil.ignore_patterns(".git", "build", "build-*", "*.safetensors", "demo"))
+    failed = configure(source, tmp_path / "with", [])
+    assert failed.returncode != 0
+    assert "models/lensing-superpoint-v1.safetensors is missing" in failed.stdout
+    assert "-Dbuiltin_weights=disabled" in failed.stdout
+    done = configure(source, tmp_path / "without", ["-Dbuiltin_weights=disabled"])
+    assert done.returncode == 0, done.stdout + done.stderr
+    commands = json.loads((tmp_path / "without" / "compile_commands.json").read_text(encoding="utf-8"))
+    compiled = {Path(command["file"]).name for command in commands}
+    assert "no_builtin.c" in compiled and not compiled & {"builtin.c", "builtin_weights.c"}
 
 
 def test_only_documented_names_are_exported(installation):
@@ -132,6 +172,15 @@ def test_readme_example(installation, example, picture, synthetic_weights, tmp_p
     result = run_example(binary, installation, synthetic_weights, tmp_path / "absent.jpg")
     assert result.returncode == 1
     assert "absent.jpg" in result.stderr
+
+
+def test_readme_example_needs_no_weights(installation, example, picture, builtin_weights, tmp_path):
+    binary = tmp_path / "example"
+    flags = installation.flags("--cflags", "--libs")
+    subprocess.run([CC, "-std=c11", *WARNINGS, str(example), "-o", str(binary), *flags], check=True)
+    result = run_example(binary, installation, "", picture)
+    assert (result.returncode, result.stderr) == (0, "") and result.stdout
+    assert result.stdout == run_example(binary, installation, builtin_weights, picture).stdout
 
 
 def test_readme_example_as_cpp(installation, example, tmp_path):
