@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Installs what is missing, builds, and shows keypoints and matches on the example pictures.
 #
-#   scripts/demo.sh [WEIGHTS]     WEIGHTS: a folder, a .safetensors file, or a repository id in the Hugging Face cache
+#   scripts/demo.sh [WEIGHTS]     WEIGHTS: a folder, a .safetensors file, or a repository id in the Hugging Face cache;
+#                                 those inside the library by default
 . "$(dirname "$0")/common.sh"
 
 weights=${1:-}

@@ -43,7 +43,7 @@ const char lns_cli_detect_help[] = "Usage: lensing detect [OPTION]... IMAGE...\n
                                    "Network:\n"
                                    "  -w, --weights W             a folder with config.json and model.safetensors, a\n"
                                    "                              .safetensors file, or a Hugging Face repository,\n"
-                                   "                              perhaps with @revision  [from the environment,\n"
+                                   "                              perhaps with @revision  [those of the program,\n"
                                    "                              see `lensing help`]\n"
                                    "  -t, --threads N             threads of the network, 0 to 256; 0: one for each\n"
                                    "                              CPU  [0]. The results do not depend on it.\n"
