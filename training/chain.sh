@@ -3,10 +3,11 @@
 # The whole training, from the photos to a weights file for Lensing. What is finished is not made again, and what was
 # interrupted goes on: to stop, end the script; to continue, start it again.
 #
-#   training/chain.sh FOLDER        PYTHON: a Python with the packages of training/requirements.txt
+#   training/chain.sh FOLDER [WEIGHTS]     WEIGHTS: of a network that takes the place of the first stage's
+#                                          PYTHON: a Python with the packages of training/requirements.txt
 set -eu
 
-[ $# -eq 1 ] || { echo 'usage: training/chain.sh FOLDER' >&2; exit 2; }
+[ $# -eq 1 ] || [ $# -eq 2 ] || { echo 'usage: training/chain.sh FOLDER [WEIGHTS]' >&2; exit 2; }
 folder=$1
 code=$(cd "$(dirname "$0")" && pwd)
 python=${PYTHON:-python3}
@@ -34,7 +35,12 @@ relabel() {
 
 [ -d "$folder/photos" ] || run photos.py
 [ -e "$folder/crops.npy" ] || run crops.py
-[ -e "$folder/labels_corners.npz" ] || run label_corners.py
+if [ $# -eq 2 ] && [ ! -e "$folder/stage1/done" ]; then
+    mkdir -p "$folder/stage1"
+    cp "$2" "$folder/stage1/weights.safetensors"
+    touch "$folder/stage1/done"
+fi
+[ -e "$folder/stage1/done" ] || [ -e "$folder/labels_corners.npz" ] || run label_corners.py
 
 stage stage1 labels_corners.npz --steps 7000 --rate 2e-3 --softness 0.7 --seed 11
 relabel stage1

@@ -13,24 +13,17 @@ import time
 import cv2
 import numpy as np
 import torch
-from safetensors.torch import load_file
 from torch.nn import functional
 
 import adaptation
 import labels
-from network import SuperPoint, score_map
+from network import load, score_map
 from train import write
 
 KEEP_EVERY = 200
 BATCH = 8          # copies at a time
 REACH = 1          # pixels around a maximum that share its score
 LEAST_SCORE = 0.01
-
-
-def load_network(path):
-    network = SuperPoint()
-    network.load_state_dict(load_file(path))
-    return network.eval().to(memory_format=torch.channels_last)
 
 
 @torch.no_grad()
@@ -93,8 +86,8 @@ def main():
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     cv2.setNumThreads(1)
-    network = load_network(arguments.weights)
     crops = np.load(arguments.folder / "crops.npy", mmap_mode="r")
+    network = load(arguments.weights, crops).eval().to(memory_format=torch.channels_last)
     unfinished = arguments.output.with_suffix(".unfinished.npz")
     found = read_finished(unfinished)
     start = time.monotonic()

@@ -4,7 +4,9 @@
 Convolutions bear the names of the tensors in a weights file of Lensing. While training, a batch normalisation stands
 between each 3x3 convolution and its ReLU; fold() multiplies it into the convolution, which is exact, so that the file
 has the 24 tensors of SuperPoint and nothing else."""
+import numpy as np
 import torch
+from safetensors.torch import load_file
 from torch import nn
 from torch.nn import functional
 
@@ -104,3 +106,39 @@ def fold(state):
         tensors[layer + ".weight"] = (tensors[layer + ".weight"] * scale[:, None, None, None]).contiguous()
         tensors[layer + ".bias"] = (tensors[layer + ".bias"] - mean) * scale + state[norm + ".bias"].float()
     return tensors
+
+
+@torch.no_grad()
+def unfold(tensors, pictures):
+    """A network with batch normalisation from the 24 tensors of a weights file, to go on training. The file does not say
+    what the normalisations were; here they have the means and variances that these pictures (n, 1, height, width) give,
+    and change nothing on them."""
+    network = SuperPoint().eval()
+    network.load_state_dict(network.state_dict() | tensors)
+
+    def adopt(norm, inputs):
+        variance, mean = torch.var_mean(inputs[0], (0, 2, 3), correction=0)
+        norm.running_mean.copy_(mean)
+        norm.running_var.copy_(variance)
+        norm.weight.copy_(torch.sqrt(variance + NORM_EPSILON))
+        norm.bias.copy_(mean)
+
+    hooks = [norm.register_forward_pre_hook(adopt) for norm in network.norms.values()]
+    features = network.features(pictures)
+    network.score_logits(features)
+    network.descriptors(features)
+    for hook in hooks:
+        hook.remove()
+    return network.train()
+
+
+def load(path, crops):
+    """The network of a stage's weights, or of an exported file, then with the normalisations of some of the crops
+    (n, height, width), bytes."""
+    tensors = load_file(path)
+    if not any(name.startswith("norms.") for name in tensors):
+        chosen = crops[np.linspace(0, len(crops) - 1, min(len(crops), 16)).astype(int)]
+        return unfold(tensors, torch.from_numpy(chosen[:, None] / np.float32(255)))
+    network = SuperPoint()
+    network.load_state_dict(tensors)
+    return network

@@ -22,12 +22,12 @@ import time
 
 import numpy as np
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 
 import labels
 import losses
 import samples
-from network import SuperPoint
+from network import SuperPoint, load
 
 CHECKPOINT_SECONDS = 180
 REPORT_STEPS = 50
@@ -67,13 +67,11 @@ def write(path, save):
 class Stage:
     """The state of a stage: network, optimiser, average, step."""
 
-    def __init__(self, arguments):
+    def __init__(self, arguments, crops):
         self.arguments = arguments
         self.output = arguments.output
         torch.manual_seed(arguments.seed)
-        self.network = SuperPoint()
-        if arguments.start:
-            self.network.load_state_dict(load_file(arguments.start))
+        self.network = load(arguments.start, crops) if arguments.start else SuperPoint()
         self.network = self.network.to(memory_format=torch.channels_last)
         self.optimizer = torch.optim.AdamW(self.network.parameters(), lr=arguments.rate, weight_decay=1e-4,
                                            betas=(0.9, 0.99))
@@ -137,7 +135,7 @@ def read_arguments():
     parser.add_argument("--labels", type=pathlib.Path, required=True)
     parser.add_argument("--output", type=pathlib.Path, required=True)
     parser.add_argument("--steps", type=int, required=True)
-    parser.add_argument("--from", dest="start", type=pathlib.Path, metavar="FILE", help="weights of the stage before")
+    parser.add_argument("--from", dest="start", type=pathlib.Path, metavar="FILE", help="weights of the stage before, or an exported file")
     parser.add_argument("--minutes", type=float, default=math.inf, help="stop after this long, to be continued")
     parser.add_argument("--rate", type=float, default=2e-3, help="highest learning rate")
     parser.add_argument("--warm-up", type=int, default=300, help="steps until the highest learning rate")
@@ -157,7 +155,7 @@ def main():
     arguments.output.mkdir(parents=True, exist_ok=True)
     torch.set_num_threads(arguments.threads)
     crops = np.load(arguments.folder / "crops.npy", mmap_mode="r")
-    stage = Stage(arguments)
+    stage = Stage(arguments, crops)
     batches = samples.Batches(crops, labels.load(arguments.labels), options, arguments.seed, arguments.steps)
     loader = torch.utils.data.DataLoader(batches, batch_size=None, sampler=range(stage.step, arguments.steps),
                                          num_workers=arguments.workers, prefetch_factor=4)

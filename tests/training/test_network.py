@@ -66,3 +66,31 @@ def test_exported_weights_give_the_same_features(program, trained, picture, tmp_
         assert np.abs(expected[order] - expected).max() < 1e-6
         assert np.allclose(found["scores"][order], expected, rtol=1e-3, atol=1e-6)
         assert (found["descriptors"][order] * descriptors.numpy()).sum(1).min() > 0.99999
+
+
+def test_unfolded_network_is_the_same(trained):
+    """Folding and unfolding change what is stored, not what is computed: on the pictures themselves nothing, and folded
+    again it is the same file."""
+    pictures = torch.rand(2, 1, 64, 80, generator=torch.manual_seed(8))
+    tensors = network.fold(trained.state_dict())
+    unfolded = network.unfold(tensors, pictures)
+    again = network.fold(unfolded.state_dict())
+    for name, tensor in tensors.items():
+        assert torch.allclose(again[name], tensor, rtol=1e-5, atol=1e-6), name
+    unfolded.train()  # the statistics of the pictures are those that it has
+    with torch.no_grad():
+        for head in ("score_logits", "descriptors"):
+            expected = getattr(trained, head)(trained.features(pictures))
+            found = getattr(unfolded, head)(unfolded.features(pictures))
+            assert torch.allclose(found, expected, rtol=1e-3, atol=1e-4 * expected.abs().max().item()), head
+
+
+def test_exported_weights_can_be_trained_on(trained, tmp_path):
+    tensors = network.fold(trained.state_dict())
+    synthetic.write_safetensors(tmp_path / "exported.safetensors",
+                                {name: tensor.numpy() for name, tensor in tensors.items()})
+    crops = np.random.default_rng(9).integers(0, 256, (20, 64, 80), np.uint8)
+    loaded = network.load(tmp_path / "exported.safetensors", crops)
+    assert all(parameter.requires_grad for parameter in loaded.parameters())
+    again = network.fold(loaded.state_dict())
+    assert all(torch.allclose(again[name], tensor, rtol=1e-5, atol=1e-6) for name, tensor in tensors.items())
