@@ -132,7 +132,7 @@ int main(int argc, char **argv) {
     count(LNS_BH_END, NULL, 0);
     const unsigned nothing = count(LNS_BH_END, NULL, 0);
     printf("image %u\nscores %u\n", count_image() - nothing, count_scores() - nothing);
-    for (int i = 3; i < argc; i++) {
+    for (int i = 2; i < argc; i++) {
         find_scores(model, argv[i]);
         printf("keypoints %u: %s\n", busiest_tile() - nothing, argv[i]);
         fflush(stdout);
