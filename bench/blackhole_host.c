@@ -89,8 +89,8 @@ static void leave_keypoints(const lns_selection *found, lns_blackhole_grid grid)
     for (size_t i = 0; i < found->count; i++) {
         const uint32_t x = found->pixels[i] % LNS_NETWORK_WIDTH, y = found->pixels[i] / LNS_NETWORK_WIDTH;
         const uint32_t block = y / LNS_BLACKHOLE_BLOCK_HEIGHT * LNS_BLACKHOLE_ROWS + x / LNS_BLACKHOLE_BLOCK_WIDTH;
-        uint8_t *list = lists + (block * LNS_BH_LISTS + y % LNS_BLACKHOLE_BLOCK_HEIGHT % LNS_BH_LISTS) *
-                                    LNS_BLACKHOLE_LIST_BYTES;
+        uint8_t *list =
+            lists + (block * LNS_BH_LISTS + y % LNS_BLACKHOLE_BLOCK_HEIGHT % LNS_BH_LISTS) * LNS_BLACKHOLE_LIST_BYTES;
         uint32_t count;
         lns_bh_keypoint keypoint = {.pixel = found->pixels[i]};
         memcpy(&keypoint.score, &found->scores[i], sizeof keypoint.score);
@@ -226,8 +226,8 @@ int main(int argc, char **argv) {
     double warm[PARTS], cold[PARTS];
     measure(&b, 0, rounds, warm);
     measure(&b, 1, rounds, cold);
-    printf("%zu keypoints, %zu of them kept, %s\n%-24s%10s%10s\n", b.found_count, b.count, lns_cpu_path(), "us", "cached",
-           "flushed");
+    printf("%zu keypoints, %zu of them kept, %s\n%-24s%10s%10s\n", b.found_count, b.count, lns_cpu_path(), "us",
+           "cached", "flushed");
     for (int k = 0; k < PARTS; k++)
         printf("%-24s%10.1f%10.1f\n", names[k], warm[k], cold[k]);
     lns_blackhole_network_close(&b.network);

@@ -258,8 +258,8 @@ static void free_half(builder *b, int half) {
 
 /* The streamed layers in the order in which they are computed. Descriptors come first: while they are on their way to
  * the host, keypoints are looked for. */
-static const int streamed_layers[] = {LNS_CONV4A,           LNS_CONV4B,           LNS_CONV_DESCRIPTOR_A,
-                                      LNS_CONV_DESCRIPTOR_B, LNS_CONV_SCORE_A, LNS_CONV_SCORE_B};
+static const int streamed_layers[] = {LNS_CONV4A,       LNS_CONV4B,      LNS_CONV_DESCRIPTOR_A, LNS_CONV_DESCRIPTOR_B,
+                                      LNS_CONV_SCORE_A, LNS_CONV_SCORE_B};
 
 /* Layer and unit of the n-th unit of streamed weights; returns 0 after the last. */
 static int streamed_unit(int n, int *index, int *unit) {

@@ -14,7 +14,7 @@
 #define ALIGNED(size) (((uint32_t)(size) + 63) / 64 * 64)
 
 enum {
-    PLAN_RAW_RING = 2, /* pixels that the first layer reads around a block, for the ring that the second one needs */
+    PLAN_RAW_RING = 2,  /* pixels that the first layer reads around a block, for the ring that the second one needs */
     PLAN_RAW_LEFT = 64, /* bytes before a row, which begins as aligned as in the host's memory */
     PLAN_RAW_ROW = PLAN_RAW_LEFT + LNS_BLACKHOLE_BLOCK_WIDTH, /* the ring at the right lies before the next row */
     PLAN_RAW_BYTES = (LNS_BLACKHOLE_BLOCK_HEIGHT + 2 * PLAN_RAW_RING + 1) * PLAN_RAW_ROW,

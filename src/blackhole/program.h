@@ -78,8 +78,8 @@ typedef struct lns_bh_convolution {
 /* ---- First layer and scores ------------------------------------------------------------------------- */
 
 /* For each of `width` x `height` pixels the 3 x 3 neighbourhood, column by column: row r of column c is channel
- * LNS_BH_COLUMN * c + r of a plane. Channel 3 of each column is 1, those behind the third column are 0. The neighbourhood
- * of pixel (0, 0) begins at `bytes`. */
+ * LNS_BH_COLUMN * c + r of a plane. Channel 3 of each column is 1, those behind the third column are 0. The
+ * neighbourhood of pixel (0, 0) begins at `bytes`. */
 #define LNS_BH_COLUMN 4
 typedef struct lns_bh_image {
     uint32_t bytes, bytes_row; /* gray levels, and the distance of rows of them */

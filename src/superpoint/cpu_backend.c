@@ -148,14 +148,13 @@ static void close_backend(lns_backend *backend) {
     lns_free(cpu);
 }
 
-static const lns_backend_operations operations = {
-    .name = "cpu",
-    .detect = detect,
-    .prepare = prepare,
-    .forward = forward,
-    .profile = profile,
-    .peak = peak,
-    .close = close_backend};
+static const lns_backend_operations operations = {.name = "cpu",
+                                                  .detect = detect,
+                                                  .prepare = prepare,
+                                                  .forward = forward,
+                                                  .profile = profile,
+                                                  .peak = peak,
+                                                  .close = close_backend};
 
 lns_status lns_cpu_backend_open(const lns_superpoint_weights *weights, const lns_superpoint_options *options,
                                 lns_backend **backend) {

@@ -291,7 +291,7 @@ static lns_status find_all(const float *scores, const lns_selection_rules *rules
 enum { DIGIT_BITS = 11, DIGITS = 1 << DIGIT_BITS, SCORE_BIT = 32, SHIFTS = 5, PIXEL_SHIFTS = 2 };
 static const int shifts[SHIFTS] = {0, DIGIT_BITS, SCORE_BIT, SCORE_BIT + DIGIT_BITS, SCORE_BIT + 2 * DIGIT_BITS};
 
-_Static_assert(WIDTH * HEIGHT <= 1 << PIXEL_SHIFTS * DIGIT_BITS, "a pixel has more digits");
+_Static_assert(WIDTH *HEIGHT <= 1 << PIXEL_SHIFTS * DIGIT_BITS, "a pixel has more digits");
 
 static uint32_t digit(uint64_t key, int shift) {
     return (uint32_t)(key >> shift) & (DIGITS - 1);

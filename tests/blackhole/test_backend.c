@@ -224,7 +224,8 @@ static void blocks_are_sampled_like_the_map(void **state) {
     *number = lns_blackhole_bfloat16(3);
     lns_sample_blocks(cells, pixels, COUNT, got);
     *number = kept;
-    assert_true(farthest(got + 3 * LNS_DESCRIPTOR_SIZE, expected + 3 * LNS_DESCRIPTOR_SIZE, LNS_DESCRIPTOR_SIZE) > 0.01F);
+    assert_true(farthest(got + 3 * LNS_DESCRIPTOR_SIZE, expected + 3 * LNS_DESCRIPTOR_SIZE, LNS_DESCRIPTOR_SIZE) >
+                0.01F);
     assert_true(farthest(got, expected, 3 * LNS_DESCRIPTOR_SIZE) < 1e-6F);
 }
 
@@ -410,7 +411,8 @@ static void is_of_no_use_to_a_child(void **state) {
     lns_superpoint_close(&model);
 }
 
-/* A cell's numbers, in blocks of 8 x 5 cells and planes of 16 channels; and scaled to length 1, but for one of zeros. */
+/* A cell's numbers, in blocks of 8 x 5 cells and planes of 16 channels; and scaled to length 1, but for one of zeros.
+ */
 static void make_cell(size_t cell) {
     const size_t x = cell % LNS_CELLS_X, y = cell / LNS_CELLS_X;
     uint16_t *block = cells + (y / 5 * (LNS_CELLS_X / 8) + x / 8) * 40 * LNS_DESCRIPTOR_SIZE;

@@ -100,7 +100,7 @@ static void make_planes(layer_case *c) {
 /* Pixels of the first layer: three columns of three numbers of a byte and a one. Other inputs: what a ReLU leaves. */
 static uint16_t random_input(const layer_case *c, size_t channel) {
     if (c->shape->inputs == 1)
-        return lns_blackhole_bfloat16(channel >= 12       ? 0.0f
+        return lns_blackhole_bfloat16(channel >= 12      ? 0.0f
                                       : channel % 4 == 3 ? 1.0f
                                                          : floorf((random_unit() + 1) * 128));
     const float value = random_unit() * 3;

@@ -63,7 +63,8 @@ typedef struct noc_place {
 } noc_place;
 
 /* `tag` is 0..15: requests of a tag can be waited for. */
-static inline void noc_request(const noc *n, uint32_t kind, noc_place target, noc_place back, uint32_t length, uint32_t tag) {
+static inline void noc_request(const noc *n, uint32_t kind, noc_place target, noc_place back, uint32_t length,
+                               uint32_t tag) {
     while (*noc_register(n, NOC_COMMAND) & 1)
         ;
     *noc_register(n, NOC_TARGET_LOW) = (uint32_t)target.address;
@@ -79,7 +80,8 @@ static inline void noc_request(const noc *n, uint32_t kind, noc_place target, no
 }
 
 /* Requests that differ only in their addresses: the interface keeps what is written to its registers. */
-static inline void noc_begin_rows(const noc *n, uint32_t kind, uint32_t target_tile, uint32_t back_tile, uint32_t length) {
+static inline void noc_begin_rows(const noc *n, uint32_t kind, uint32_t target_tile, uint32_t back_tile,
+                                  uint32_t length) {
     while (*noc_register(n, NOC_COMMAND) & 1)
         ;
     *noc_register(n, NOC_TARGET_TILE) = target_tile;
@@ -122,8 +124,8 @@ static inline void noc_wait_for_tag(const noc *n, uint32_t tag) {
 /* Writes up to NOC_LARGEST bytes at `at` to the same place of the other `others` tiles of the rectangle. Each of them
  * acknowledges it. */
 static inline void noc_multicast(noc *n, uint32_t at, uint32_t rectangle, uint32_t others, uint32_t size) {
-    noc_request(n, NOC_WRITE | NOC_MULTICAST | NOC_RESERVE_PATH, (noc_place){at, n->own_tile}, (noc_place){at, rectangle},
-                size, 0);
+    noc_request(n, NOC_WRITE | NOC_MULTICAST | NOC_RESERVE_PATH, (noc_place){at, n->own_tile},
+                (noc_place){at, rectangle}, size, 0);
     n->writes += others;
 }
 

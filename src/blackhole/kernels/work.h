@@ -78,8 +78,8 @@ static inline float exponential(const factors *f, float x) {
 
 #define BFLOAT16_ONE 0x3F80u
 
-/* A column of three gray levels as two words of channels: top and middle, bottom and 1. A gray level has 8 bits, as many
- * as a number of bfloat16, which is the upper half of a float32. */
+/* A column of three gray levels as two words of channels: top and middle, bottom and 1. A gray level has 8 bits, as
+ * many as a number of bfloat16, which is the upper half of a float32. */
 typedef struct column {
     uint32_t upper, lower;
 } column;
@@ -179,9 +179,9 @@ static inline float raise_near(const factors *f, float *values, float dustbin) {
     return sums[0] + sums[1];
 }
 
-/* Takes the logits of a cell out of their planes: number `channel` is `channel / 16` planes further. Returns whether all
- * are near the dustbin: of their differences, the largest bits are those of the lowest, and the largest signed ones those
- * of the highest. */
+/* Takes the logits of a cell out of their planes: number `channel` is `channel / 16` planes further. Returns whether
+ * all are near the dustbin: of their differences, the largest bits are those of the lowest, and the largest signed ones
+ * those of the highest. */
 static inline int load_cell(uint32_t cell, uint32_t plane, float dustbin, float *values) {
     uint32_t lowest = 0;
     int32_t highest = 0;
