@@ -7,10 +7,10 @@
 #include <math.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <string.h>
 
 #include <lensing/features.h>
 
+#include "blackhole/layer.h"
 #include "blackhole/plan.h"
 
 /* A cell in parts of 16 numbers, of a plane each, which lie so far from each other. */
@@ -27,13 +27,6 @@ LNS_CELL_INLINE const uint16_t *lns_cell_at(const uint16_t *map, size_t across, 
     const size_t block = y / LNS_BLACKHOLE_CELLS_Y * across + x / LNS_BLACKHOLE_CELLS_X;
     const size_t cell = y % LNS_BLACKHOLE_CELLS_Y * LNS_BLACKHOLE_CELLS_X + x % LNS_BLACKHOLE_CELLS_X;
     return map + block * LNS_BLACKHOLE_CELLS * LNS_DESCRIPTOR_SIZE + cell * LNS_BH_CHANNELS;
-}
-
-LNS_CELL_INLINE float lns_cell_number(uint16_t bfloat16) {
-    const uint32_t bits = (uint32_t)bfloat16 << 16;
-    float number;
-    memcpy(&number, &bits, sizeof number);
-    return number;
 }
 
 /* Has the processor bring a cell near. */
@@ -56,7 +49,7 @@ LNS_CELL_INLINE float lns_cell_scale(const uint16_t *cell) {
     float squares[LNS_CELL_LANES] = {0};
     for (int part = 0; part < LNS_CELL_PARTS; part++)
         for (int lane = 0; lane < LNS_CELL_LANES; lane++) {
-            const float number = lns_cell_number(cell[part * LNS_CELL_STRIDE + lane]);
+            const float number = lns_blackhole_float32(cell[part * LNS_CELL_STRIDE + lane]);
             squares[lane] += number * number;
         }
     return lns_cell_reciprocal(squares);

@@ -15,13 +15,6 @@ uint16_t lns_blackhole_bfloat16(float value) {
     return (uint16_t)((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
 }
 
-float lns_blackhole_float32(uint16_t bfloat16) {
-    const uint32_t bits = (uint32_t)bfloat16 << 16;
-    float wide;
-    memcpy(&wide, &bits, sizeof wide);
-    return wide;
-}
-
 /* ---- Weights ------------------------------------------------------------------------------------ */
 
 static int is_first(const lns_blackhole_layer *layer) {

@@ -5,6 +5,8 @@
 #define LENSING_BLACKHOLE_LAYER_H
 
 #include <stddef.h>
+#include <stdint.h>
+#include <string.h>
 
 #include <lensing/status.h>
 
@@ -48,6 +50,12 @@ lns_status lns_blackhole_describe_layer(const lns_blackhole_layer *layer, uint32
 
 /* The nearest number of bfloat16, ties to even; not for NaN. */
 uint16_t lns_blackhole_bfloat16(float value);
-float lns_blackhole_float32(uint16_t bfloat16);
+
+static inline float lns_blackhole_float32(uint16_t bfloat16) {
+    const uint32_t bits = (uint32_t)bfloat16 << 16;
+    float wide;
+    memcpy(&wide, &bits, sizeof wide);
+    return wide;
+}
 
 #endif

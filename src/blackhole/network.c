@@ -156,7 +156,7 @@ static void get_descriptor(const uint16_t *cell, float *descriptor) {
     const float scale = lns_cell_scale(cell);
     for (int part = 0; part < LNS_CELL_PARTS; part++)
         for (int lane = 0; lane < LNS_CELL_LANES; lane++)
-            *descriptor++ = lns_cell_number(cell[part * LNS_CELL_STRIDE + lane]) * scale;
+            *descriptor++ = lns_blackhole_float32(cell[part * LNS_CELL_STRIDE + lane]) * scale;
 }
 
 void lns_blackhole_network_descriptors(const lns_blackhole_network *n, float *descriptors) {

@@ -3,7 +3,6 @@
 #include "superpoint/postprocess.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "base/cpu.h"
 #include "blackhole/cells.h"
@@ -122,8 +121,8 @@ INLINE void sample_blocks(const source *s, uint32_t pixel, float *restrict out) 
     for (int part = 0; part < LNS_CELL_PARTS; part++)
         for (int lane = 0; lane < LANES; lane++) {
             const int from = part * LNS_CELL_STRIDE + lane;
-            const float sum = (lns_cell_number(at[0][from]) * wa + lns_cell_number(at[1][from]) * wb) +
-                              (lns_cell_number(at[2][from]) * wc + lns_cell_number(at[3][from]) * wd);
+            const float sum = (lns_blackhole_float32(at[0][from]) * wa + lns_blackhole_float32(at[1][from]) * wb) +
+                              (lns_blackhole_float32(at[2][from]) * wc + lns_blackhole_float32(at[3][from]) * wd);
             squares[lane] += sum * sum;
             out[part * LANES + lane] = sum;
         }
