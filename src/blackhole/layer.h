@@ -5,6 +5,8 @@
 #define LENSING_BLACKHOLE_LAYER_H
 
 #include <stddef.h>
+#include <stdint.h>
+#include <string.h>
 
 #include <lensing/status.h>
 
@@ -33,8 +35,7 @@ size_t lns_blackhole_weight_count(const lns_blackhole_layer *layer);
  * each multiplied by `scale` first where it is a weight. The bias is the sum of two numbers of bfloat16, of two input
  * channels that are 1, so it keeps 16 bits. Outputs are filled up to whole blocks of 16 with zeros.
  *
- * With `inputs` 1, the 3 x 3 neighbourhood of a pixel is given as the first 9 of 16 channels, row by row, and the next
- * two are 1. */
+ * With `inputs` 1, the 3 x 3 neighbourhood of a pixel is given as channels, see lns_bh_image. */
 void lns_blackhole_pack_weights(const lns_blackhole_layer *layer, const float *weights, const float *bias, float scale,
                                 uint16_t *packed);
 
@@ -49,6 +50,12 @@ lns_status lns_blackhole_describe_layer(const lns_blackhole_layer *layer, uint32
 
 /* The nearest number of bfloat16, ties to even; not for NaN. */
 uint16_t lns_blackhole_bfloat16(float value);
-float lns_blackhole_float32(uint16_t bfloat16);
+
+static inline float lns_blackhole_float32(uint16_t bfloat16) {
+    const uint32_t bits = (uint32_t)bfloat16 << 16;
+    float wide;
+    memcpy(&wide, &bits, sizeof wide);
+    return wide;
+}
 
 #endif
