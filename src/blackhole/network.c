@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "blackhole/network.h"
 
-#include <math.h>
 #include <string.h>
 
 #include <lensing/features.h>
@@ -9,7 +8,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/memory.h"
-#include "blackhole/layer.h"
+#include "blackhole/cells.h"
 
 /* Ages for a card; the simulator takes minutes for a run, or an hour where it is one of many programs. */
 #define START_TIMEOUT_MS 60e3
@@ -149,33 +148,26 @@ static void get_scores(const lns_blackhole_network *n, float *scores) {
     memcpy(scores, (const uint8_t *)n->host.data + layout.scores, layout.descriptors - layout.scores);
 }
 
-/* One cell: its numbers from 16 planes, scaled to length 1. */
-static void get_descriptor(const uint16_t *block, size_t cell, float *descriptor) {
-    double squares = 0;
-    for (size_t channel = 0; channel < LNS_DESCRIPTOR_SIZE; channel++) {
-        const size_t plane = channel / LNS_BH_CHANNELS;
-        const float value = lns_blackhole_float32(
-            block[(plane * LNS_BLACKHOLE_CELLS + cell) * LNS_BH_CHANNELS + channel % LNS_BH_CHANNELS]);
-        descriptor[channel] = value;
-        squares += (double)value * value;
-    }
-    const double length = sqrt(squares);
-    const float scale = (float)(1 / (length > 1e-12 ? length : 1e-12));
-    for (size_t channel = 0; channel < LNS_DESCRIPTOR_SIZE; channel++)
-        descriptor[channel] *= scale;
+const uint16_t *lns_blackhole_network_cells(const lns_blackhole_network *n) {
+    return (const uint16_t *)(const void *)((const uint8_t *)n->host.data +
+                                            lns_blackhole_host_layout_of(n->grid).descriptors);
 }
 
-static void get_descriptors(const lns_blackhole_network *n, float *descriptors) {
-    const size_t across = (size_t)n->grid.across, blocks = across * (size_t)n->grid.down;
-    const size_t row = across * LNS_BLACKHOLE_CELLS_X;
-    const uint8_t *data = (const uint8_t *)n->host.data + lns_blackhole_host_layout_of(n->grid).descriptors;
-    for (size_t block = 0; block < blocks; block++)
-        for (size_t cell = 0; cell < LNS_BLACKHOLE_CELLS; cell++) {
-            const size_t y = block / across * LNS_BLACKHOLE_CELLS_Y + cell / LNS_BLACKHOLE_CELLS_X;
-            const size_t x = block % across * LNS_BLACKHOLE_CELLS_X + cell % LNS_BLACKHOLE_CELLS_X;
-            get_descriptor((const uint16_t *)(const void *)(data + block * LNS_BLACKHOLE_DESCRIPTOR_BYTES), cell,
-                           descriptors + (y * row + x) * LNS_DESCRIPTOR_SIZE);
-        }
+static void get_descriptor(const uint16_t *cell, float *descriptor) {
+    const float scale = lns_cell_scale(cell);
+    for (int part = 0; part < LNS_CELL_PARTS; part++)
+        for (int lane = 0; lane < LNS_CELL_LANES; lane++)
+            *descriptor++ = lns_cell_number(cell[part * LNS_CELL_STRIDE + lane]) * scale;
+}
+
+void lns_blackhole_network_descriptors(const lns_blackhole_network *n, float *descriptors) {
+    const size_t width = (size_t)n->grid.across * LNS_BLACKHOLE_CELLS_X;
+    const size_t height = (size_t)n->grid.down * LNS_BLACKHOLE_CELLS_Y;
+    const uint16_t *map = lns_blackhole_network_cells(n);
+    for (size_t y = 0; y < height; y++)
+        for (size_t x = 0; x < width; x++)
+            get_descriptor(lns_cell_at(map, (size_t)n->grid.across, x, y),
+                           descriptors + (y * width + x) * LNS_DESCRIPTOR_SIZE);
 }
 
 /* Appends the keypoints of all tiles. */
@@ -224,10 +216,10 @@ static lns_status compute(lns_blackhole_network *n, const uint8_t *frame, const 
 }
 
 lns_status lns_blackhole_network_detect(lns_blackhole_network *network, const uint8_t *frame,
-                                        const lns_blackhole_rules *rules, float *scores, float *descriptors,
+                                        const lns_blackhole_rules *rules, int with_cells, float *scores,
                                         lns_bh_keypoint *keypoints, size_t *count) {
     lns_bh_rules card_rules = {
-        .wanted = (scores != NULL ? LNS_BH_WANT_SCORES : 0u) | (descriptors != NULL ? LNS_BH_WANT_DESCRIPTORS : 0u),
+        .wanted = (scores != NULL ? LNS_BH_WANT_SCORES : 0u) | (with_cells ? LNS_BH_WANT_DESCRIPTORS : 0u),
     };
     if (rules != NULL) {
         card_rules.radius = rules->radius;
@@ -239,12 +231,14 @@ lns_status lns_blackhole_network_detect(lns_blackhole_network *network, const ui
         status = get_keypoints(network, keypoints, count);
     if (status == LNS_OK && scores != NULL)
         get_scores(network, scores);
-    if (status == LNS_OK && descriptors != NULL)
-        get_descriptors(network, descriptors);
     return status;
 }
 
 lns_status lns_blackhole_network_run(lns_blackhole_network *network, const uint8_t *frame, float *scores,
                                      float *descriptors) {
-    return lns_blackhole_network_detect(network, frame, NULL, scores, descriptors, NULL, NULL);
+    const lns_status status =
+        lns_blackhole_network_detect(network, frame, NULL, descriptors != NULL, scores, NULL, NULL);
+    if (status == LNS_OK && descriptors != NULL)
+        lns_blackhole_network_descriptors(network, descriptors);
+    return status;
 }

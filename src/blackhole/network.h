@@ -26,10 +26,16 @@ lns_status lns_blackhole_network_run(lns_blackhole_network *network, const uint8
                                      float *descriptors);
 
 /* The same, and finds keypoints: all that suppression, threshold and border leave, in no order. `keypoints` has room
- * for one of each pixel of the frame. */
+ * for one of each pixel of the frame; without `rules` it is NULL. `with_cells`: descriptors are computed as well, and
+ * left where lns_blackhole_network_cells() finds them. */
 lns_status lns_blackhole_network_detect(lns_blackhole_network *network, const uint8_t *frame,
-                                        const lns_blackhole_rules *rules, float *scores, float *descriptors,
+                                        const lns_blackhole_rules *rules, int with_cells, float *scores,
                                         lns_bh_keypoint *keypoints, size_t *count);
+
+/* Descriptors of the last run as the card left them, see cells.h; they stay until the next run. */
+const uint16_t *lns_blackhole_network_cells(const lns_blackhole_network *network);
+/* The same as lns_blackhole_network_run() gives them. */
+void lns_blackhole_network_descriptors(const lns_blackhole_network *network, float *descriptors);
 
 /* Stops the tiles and frees the network; `*network` may be NULL and becomes it. */
 void lns_blackhole_network_close(lns_blackhole_network **network);

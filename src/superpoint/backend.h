@@ -48,8 +48,8 @@ struct lns_backend {
 
 void lns_backend_result_free(lns_backend_result *result);
 
-/* Samples the descriptors of the result's keypoints in a map of 60 x 80 x 256. */
-lns_status lns_backend_sample(const float *map, lns_backend_result *result);
+/* Makes the array of descriptors for the result's keypoints. */
+lns_status lns_backend_make_room(lns_backend_result *result);
 
 /* The CPU. `options` has been checked. */
 lns_status lns_cpu_backend_open(const lns_superpoint_weights *weights, const lns_superpoint_options *options,

@@ -13,8 +13,6 @@
 #include "blackhole/network.h"
 #include "superpoint/backend.h"
 
-#define MAP_NUMBERS ((size_t)LNS_CELLS_X * LNS_CELLS_Y * LNS_DESCRIPTOR_SIZE)
-
 typedef struct blackhole_backend {
     lns_backend base;
     lns_blackhole_transport *transport;
@@ -22,8 +20,8 @@ typedef struct blackhole_backend {
     pthread_mutex_t lock; /* the card computes one frame at a time; for all below */
     pid_t process;
     int is_broken;
-    float *scores, *descriptors; /* maps of a frame */
-    lns_bh_keypoint *keypoints;  /* room for all pixels, as for `found` */
+    float *scores;              /* of a frame */
+    lns_bh_keypoint *keypoints; /* room for all pixels, as for `found` */
     lns_scored_pixel *found;
     char device[32];
 } blackhole_backend;
@@ -53,14 +51,14 @@ static int card_suppresses(const lns_selection_rules *rules) {
 }
 
 /* Scores, or, when the card suppresses, `count` keypoints. */
-static lns_status run(blackhole_backend *card, const uint8_t *frame, const lns_selection_rules *rules,
-                      float *descriptors, size_t *count) {
+static lns_status run(blackhole_backend *card, const uint8_t *frame, const lns_selection_rules *rules, int with_cells,
+                      size_t *count) {
     const lns_blackhole_rules asked = {
         .radius = (uint32_t)rules->nms_radius, .threshold = rules->threshold, .border = (uint32_t)rules->border};
     const lns_status status =
         card_suppresses(rules)
-            ? lns_blackhole_network_detect(card->network, frame, &asked, NULL, descriptors, card->keypoints, count)
-            : lns_blackhole_network_run(card->network, frame, card->scores, descriptors);
+            ? lns_blackhole_network_detect(card->network, frame, &asked, with_cells, NULL, card->keypoints, count)
+            : lns_blackhole_network_detect(card->network, frame, NULL, with_cells, card->scores, NULL, NULL);
     card->is_broken = status != LNS_OK;
     return status;
 }
@@ -73,11 +71,20 @@ static lns_status order(blackhole_backend *card, size_t count, int32_t max_keypo
     return lns_order_keypoints(card->found, count, max_keypoints, selection);
 }
 
+/* From the map as the card left it: of 4,800 cells a photo's keypoints lie by some 2,000. */
+static lns_status sample(blackhole_backend *card, lns_backend_result *result) {
+    const lns_status status = lns_backend_make_room(result);
+    if (status == LNS_OK)
+        lns_sample_blocks(lns_blackhole_network_cells(card->network), result->selection.pixels, result->selection.count,
+                          result->descriptors);
+    return status;
+}
+
 static lns_status detect_alone(blackhole_backend *card, const uint8_t *frame, const lns_selection_rules *rules,
                                int with_descriptors, lns_backend_result *result) {
     size_t count = 0;
     const double start = lns_clock_ms();
-    lns_status status = run(card, frame, rules, with_descriptors ? card->descriptors : NULL, &count);
+    lns_status status = run(card, frame, rules, with_descriptors, &count);
     const double middle = lns_clock_ms();
     if (status != LNS_OK)
         return status;
@@ -85,7 +92,7 @@ static lns_status detect_alone(blackhole_backend *card, const uint8_t *frame, co
     status = result->device_nms ? order(card, count, rules->max_keypoints, &result->selection)
                                 : lns_select_keypoints(card->scores, rules, &result->selection);
     if (status == LNS_OK && with_descriptors)
-        status = lns_backend_sample(card->descriptors, result);
+        status = sample(card, result);
     result->forward_ms = middle - start;
     result->postprocess_ms = lns_clock_ms() - middle;
     return status;
@@ -118,14 +125,13 @@ static lns_status forward(lns_backend *backend, const uint8_t *frame, float *sco
     return status;
 }
 
-/* The card was made ready when it was opened; the memory of the maps has yet to be fetched. */
+/* The card was made ready when it was opened; the memory of the scores has yet to be fetched. */
 static lns_status prepare(lns_backend *backend) {
     blackhole_backend *card = (blackhole_backend *)backend;
     const lns_status status = begin(card);
     if (status != LNS_OK)
         return status;
     memset(card->scores, 0, LNS_FRAME_PIXELS * sizeof *card->scores);
-    memset(card->descriptors, 0, MAP_NUMBERS * sizeof *card->descriptors);
     end(card);
     return LNS_OK;
 }
@@ -133,13 +139,17 @@ static lns_status prepare(lns_backend *backend) {
 /* The card says nothing about its layers. */
 static lns_status profile(lns_backend *backend, const uint8_t *frame, lns_step_time *steps, size_t *count) {
     blackhole_backend *card = (blackhole_backend *)backend;
-    const double start = lns_clock_ms();
-    const lns_status status = forward(backend, frame, card->scores, card->descriptors);
+    const lns_selection_rules scores_alone = {0};
+    size_t found;
+    lns_status status = begin(card);
     if (status != LNS_OK)
         return status;
+    const double start = lns_clock_ms();
+    status = run(card, frame, &scores_alone, 1, &found);
     steps[0] = (lns_step_time){.name = "card", .ms = lns_clock_ms() - start};
     *count = 1;
-    return LNS_OK;
+    end(card);
+    return status;
 }
 
 static lns_status peak(lns_backend *backend, double *gflops) {
@@ -156,7 +166,6 @@ static void close_backend(lns_backend *backend) {
     }
     pthread_mutex_destroy(&card->lock);
     lns_free(card->scores);
-    lns_free(card->descriptors);
     lns_free(card->keypoints);
     lns_free(card->found);
     lns_free(card);
@@ -187,11 +196,10 @@ static lns_status open_card(blackhole_backend *card, const lns_superpoint_weight
 
 static lns_status allocate(blackhole_backend *card) {
     card->scores = lns_alloc_array(LNS_FRAME_PIXELS, sizeof *card->scores);
-    card->descriptors = lns_alloc_array(MAP_NUMBERS, sizeof *card->descriptors);
     card->keypoints = lns_alloc_array(LNS_FRAME_PIXELS, sizeof *card->keypoints);
     card->found = lns_alloc_array(LNS_FRAME_PIXELS, sizeof *card->found);
-    if (card->scores == NULL || card->descriptors == NULL || card->keypoints == NULL || card->found == NULL)
-        return lns_fail_memory(MAP_NUMBERS * sizeof *card->descriptors);
+    if (card->scores == NULL || card->keypoints == NULL || card->found == NULL)
+        return lns_fail_memory(LNS_FRAME_PIXELS * sizeof *card->scores);
     return LNS_OK;
 }
 

@@ -26,13 +26,19 @@ void lns_backend_result_free(lns_backend_result *result) {
     result->descriptors = NULL;
 }
 
-lns_status lns_backend_sample(const float *map, lns_backend_result *result) {
+lns_status lns_backend_make_room(lns_backend_result *result) {
     const size_t count = result->selection.count;
     result->descriptors = lns_alloc_array(count, LNS_DESCRIPTOR_SIZE * sizeof *result->descriptors);
-    if (result->descriptors == NULL)
-        return lns_fail_memory(count * LNS_DESCRIPTOR_SIZE * sizeof *result->descriptors);
-    lns_sample_descriptors(map, result->selection.pixels, count, result->descriptors);
-    return LNS_OK;
+    return result->descriptors != NULL ? LNS_OK
+                                       : lns_fail_memory(count * LNS_DESCRIPTOR_SIZE * sizeof *result->descriptors);
+}
+
+/* Samples the descriptors of the result's keypoints. */
+static lns_status sample(const float *map, lns_backend_result *result) {
+    const lns_status status = lns_backend_make_room(result);
+    if (status == LNS_OK)
+        lns_sample_descriptors(map, result->selection.pixels, result->selection.count, result->descriptors);
+    return status;
 }
 
 static lns_status borrow_scratch(cpu_backend *cpu, lns_network_scratch **scratch) {
@@ -65,7 +71,7 @@ static lns_status describe(cpu_backend *cpu, lns_network_scratch *scratch, lns_b
     const size_t count = lns_list_cells(found->pixels, found->count, cells);
     const float *map = lns_network_describe(cpu->network, scratch, cells, count);
     result->forward_ms += lns_clock_ms() - start;
-    return lns_backend_sample(map, result);
+    return sample(map, result);
 }
 
 static lns_status detect(lns_backend *backend, const uint8_t *frame, const lns_selection_rules *rules,

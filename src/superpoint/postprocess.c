@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "superpoint/postprocess.h"
 
-#include <math.h>
 #include <string.h>
 
 #include <lensing/superpoint.h>
 
-#include "base/cpu.h"
 #include "base/error.h"
 #include "base/memory.h"
 
@@ -288,56 +286,61 @@ static lns_status find_all(const float *scores, const lns_selection_rules *rules
 
 /* ---- Selection ---------------------------------------------------------------------------------- */
 
-enum { DIGIT_BITS = 11, DIGITS = 1 << DIGIT_BITS, PASSES = 3, SCORE_BIT = 32 };
+/* Keys are looked at in digits of 11 bits: three of the score, which are 32 bits above SCORE_BIT, and two of the pixel,
+ * which has fewer than 22. */
+enum { DIGIT_BITS = 11, DIGITS = 1 << DIGIT_BITS, SCORE_BIT = 32, SHIFTS = 5, PIXEL_SHIFTS = 2 };
+static const int shifts[SHIFTS] = {0, DIGIT_BITS, SCORE_BIT, SCORE_BIT + DIGIT_BITS, SCORE_BIT + 2 * DIGIT_BITS};
 
-static uint32_t digit(uint64_t key, int pass) {
-    return (uint32_t)(key >> (SCORE_BIT + pass * DIGIT_BITS)) & (DIGITS - 1);
+_Static_assert(WIDTH * HEIGHT <= 1 << PIXEL_SHIFTS * DIGIT_BITS, "a pixel has more digits");
+
+static uint32_t digit(uint64_t key, int shift) {
+    return (uint32_t)(key >> shift) & (DIGITS - 1);
 }
 
-/* Keeps the k highest scores, among equal ones at the cut the first, in their old order. Finds the score at the cut
- * digit by digit, from the highest. */
-static void keep_highest(candidates *c, size_t k) {
+/* Keeps the k lowest keys, in their old order. Finds the last one digit by digit, from the highest, until all keys that
+ * begin with the same digits are wanted. */
+static void keep_lowest(candidates *c, size_t k) {
     uint64_t prefix = 0;
-    size_t wanted = k; /* rank of the cut among the candidates that share the prefix */
-    for (int pass = PASSES - 1; pass >= 0; pass--) {
-        size_t histogram[DIGITS] = {0};
-        const int above = 32 + (pass + 1) * DIGIT_BITS;
-        for (size_t i = 0; i < c->count; i++)
-            if (pass == PASSES - 1 || c->keys[i] >> above == prefix)
-                histogram[digit(c->keys[i], pass)]++;
+    size_t wanted = k; /* how many of the keys that begin with the prefix; at least 1 */
+    int shift = 0;
+    for (int i = SHIFTS - 1, above = 0; i >= 0; i--, above = shift) {
+        uint32_t histogram[DIGITS] = {0};
+        shift = shifts[i];
+        for (size_t n = 0; n < c->count; n++)
+            if (i == SHIFTS - 1 || c->keys[n] >> above == prefix)
+                histogram[digit(c->keys[n], shift)]++;
         uint32_t d = 0;
         for (; histogram[d] < wanted; d++)
             wanted -= histogram[d];
-        prefix = prefix << DIGIT_BITS | d;
+        prefix = (i == SHIFTS - 1 ? 0 : prefix << (above - shift)) | d;
+        if (histogram[d] == wanted)
+            break;
     }
     size_t kept = 0;
     for (size_t i = 0; i < c->count; i++) {
-        const uint64_t score = c->keys[i] >> 32;
-        if (score > prefix || (score == prefix && wanted == 0))
-            continue;
-        wanted -= score == prefix;
-        c->keys[kept++] = c->keys[i];
+        c->keys[kept] = c->keys[i];
+        kept += c->keys[i] >> shift <= prefix;
     }
     c->count = kept;
 }
 
-/* Stable sort by the part of the keys from bit `first` on, from the lowest digit. */
+/* Stable sort by the digits of the keys from number `first` on. */
 static lns_status sort_candidates(candidates *c, int first) {
     uint64_t *other = lns_alloc_array(c->count, sizeof *other);
     if (other == NULL)
         return lns_fail_memory(c->count * sizeof *other);
-    for (int shift = first; shift < 64; shift += DIGIT_BITS) {
-        size_t position[DIGITS] = {0};
-        for (size_t i = 0; i < c->count; i++)
-            position[c->keys[i] >> shift & (DIGITS - 1)]++;
-        size_t sum = 0;
+    for (int i = first; i < SHIFTS; i++) {
+        uint32_t position[DIGITS] = {0};
+        for (size_t n = 0; n < c->count; n++)
+            position[digit(c->keys[n], shifts[i])]++;
+        uint32_t sum = 0;
         for (uint32_t d = 0; d < DIGITS; d++) {
-            const size_t here = position[d];
+            const uint32_t here = position[d];
             position[d] = sum;
             sum += here;
         }
-        for (size_t i = 0; i < c->count; i++)
-            other[position[c->keys[i] >> shift & (DIGITS - 1)]++] = c->keys[i];
+        for (size_t n = 0; n < c->count; n++)
+            other[position[digit(c->keys[n], shifts[i])]++] = c->keys[n];
         uint64_t *swap = c->keys;
         c->keys = other;
         other = swap;
@@ -359,13 +362,15 @@ static lns_status make_selection(const candidates *c, lns_selection *selection) 
     return LNS_OK;
 }
 
-/* Sorts the candidates by their keys from bit `first` on, unless `status` is an error already, and keeps at most
- * max_keypoints of them. Frees them. */
+/* The selection of at most max_keypoints of the candidates, unless `status` is an error already. They are sorted by the
+ * digits of their keys from number `first` on. Frees them. */
 static lns_status finish(candidates *c, lns_status status, int first, int32_t max_keypoints, lns_selection *selection) {
+    if (max_keypoints == 0)
+        c->count = 0;
+    else if (status == LNS_OK && max_keypoints > 0 && c->count > (size_t)max_keypoints)
+        keep_lowest(c, (size_t)max_keypoints);
     if (status == LNS_OK)
         status = sort_candidates(c, first);
-    if (max_keypoints >= 0 && c->count > (size_t)max_keypoints)
-        c->count = (size_t)max_keypoints;
     if (status == LNS_OK)
         status = make_selection(c, selection);
     if (status != LNS_OK)
@@ -381,9 +386,7 @@ lns_status lns_select_keypoints(const float *scores, const lns_selection_rules *
     /* Half the height and more leaves no row; the guard also keeps the sums above from overflowing. */
     if (rules->max_keypoints != 0 && rules->border < HEIGHT / 2)
         status = rules->nms_radius > 0 ? find_suppressed(scores, rules, &c) : find_all(scores, rules, &c);
-    if (status == LNS_OK && rules->max_keypoints >= 0 && c.count > (size_t)rules->max_keypoints)
-        keep_highest(&c, (size_t)rules->max_keypoints);
-    return finish(&c, status, SCORE_BIT, rules->max_keypoints, selection);
+    return finish(&c, status, PIXEL_SHIFTS, rules->max_keypoints, selection); /* candidates are in row-major order */
 }
 
 lns_status lns_order_keypoints(const lns_scored_pixel *found, size_t count, int32_t max_keypoints,
@@ -401,104 +404,4 @@ void lns_selection_free(lns_selection *selection) {
     lns_free(selection->pixels);
     lns_free(selection->scores);
     *selection = (lns_selection){0, NULL, NULL};
-}
-
-/* ---- Descriptors -------------------------------------------------------------------------------- */
-
-enum { PARTS = 16 };
-
-#define INLINE static inline __attribute__((always_inline))
-
-/* A place between two cells of the map on one axis. */
-typedef struct between {
-    int32_t low;      /* the cell before; the other is low + 1 */
-    float weights[2]; /* of the two cells; 0 where the cell is outside the map */
-} between;
-
-/* In float32 and in the order of torch: the keypoint scaled to -1..1 and, by grid_sample with align_corners, back. */
-static between find_cells(uint32_t pixel, int32_t cells) {
-    const float half_cell = LNS_CELL / 2;
-    const float divisor = (float)(cells * LNS_CELL) - half_cell - 0.5F;
-    const float scaled = ((float)pixel - half_cell + 0.5F) / divisor * 2.0F - 1.0F;
-    const float place = (scaled + 1.0F) * ((float)(cells - 1) / 2.0F);
-    const float low = floorf(place);
-    between b = {.low = (int32_t)low};
-    b.weights[1] = b.low + 1 < cells ? place - low : 0.0F;
-    b.weights[0] = b.low >= 0 ? 1.0F - (place - low) : 0.0F;
-    return b;
-}
-
-/* A cell of the map; where it is outside, any cell will do, as its weight is 0. */
-static inline size_t cell_at(int32_t x, int32_t y) {
-    const int32_t cx = x < 0 ? 0 : x < LNS_CELLS_X ? x : LNS_CELLS_X - 1;
-    const int32_t cy = y < 0 ? 0 : y < LNS_CELLS_Y ? y : LNS_CELLS_Y - 1;
-    return (size_t)cy * LNS_CELLS_X + (size_t)cx;
-}
-
-size_t lns_list_cells(const uint32_t *pixels, size_t count, uint16_t *cells) {
-    uint8_t is_read[LNS_CELLS] = {0};
-    for (size_t i = 0; i < count; i++) {
-        const between x = find_cells(pixels[i] % WIDTH, LNS_CELLS_X);
-        const between y = find_cells(pixels[i] / WIDTH, LNS_CELLS_Y);
-        for (int32_t corner = 0; corner < 4; corner++)
-            is_read[cell_at(x.low + corner % 2, y.low + corner / 2)] = 1;
-    }
-    size_t found = 0;
-    for (uint16_t cell = 0; cell < LNS_CELLS; cell++)
-        if (is_read[cell])
-            cells[found++] = cell;
-    return found;
-}
-
-INLINE void sample(const float *map, uint32_t pixel, float *restrict out) {
-    const between x = find_cells(pixel % WIDTH, LNS_CELLS_X);
-    const between y = find_cells(pixel / WIDTH, LNS_CELLS_Y);
-    const float *a = map + cell_at(x.low, y.low) * LNS_DESCRIPTOR_SIZE;
-    const float *b = map + cell_at(x.low + 1, y.low) * LNS_DESCRIPTOR_SIZE;
-    const float *c = map + cell_at(x.low, y.low + 1) * LNS_DESCRIPTOR_SIZE;
-    const float *d = map + cell_at(x.low + 1, y.low + 1) * LNS_DESCRIPTOR_SIZE;
-    const float wa = x.weights[0] * y.weights[0], wb = x.weights[1] * y.weights[0];
-    const float wc = x.weights[0] * y.weights[1], wd = x.weights[1] * y.weights[1];
-    for (int i = 0; i < LNS_DESCRIPTOR_SIZE; i++)
-        out[i] = a[i] * wa + b[i] * wb + c[i] * wc + d[i] * wd;
-}
-
-INLINE void normalise(float *descriptor) {
-    float sums[PARTS] = {0}; /* as many as keep the widest vector busy; the order does not depend on the compiler */
-    for (int i = 0; i < LNS_DESCRIPTOR_SIZE; i += PARTS)
-        for (int part = 0; part < PARTS; part++)
-            sums[part] += descriptor[i + part] * descriptor[i + part];
-    float sum = 0.0F;
-    for (int part = 0; part < PARTS; part++)
-        sum += sums[part];
-    const float length = fmaxf(sqrtf(sum), 1e-12F);
-    for (int i = 0; i < LNS_DESCRIPTOR_SIZE; i++)
-        descriptor[i] /= length;
-}
-
-INLINE void sample_all(const float *map, const uint32_t *pixels, size_t count, float *descriptors) {
-    for (size_t i = 0; i < count; i++) {
-        float *descriptor = descriptors + i * LNS_DESCRIPTOR_SIZE;
-        sample(map, pixels[i], descriptor);
-        normalise(descriptor);
-    }
-}
-
-#if defined(__x86_64__)
-/* The same with wider vectors. Without FMA, which would round differently. */
-__attribute__((target("avx2"))) static void sample_all_avx2(const float *map, const uint32_t *pixels, size_t count,
-                                                            float *descriptors) {
-    sample_all(map, pixels, count, descriptors);
-}
-#endif
-
-void lns_sample_descriptors(const float *map, const uint32_t *pixels, size_t count, float *descriptors) {
-#if defined(__x86_64__)
-    lns_cpu_level level;
-    if (lns_cpu_choose_level(&level) == LNS_OK && level >= LNS_CPU_AVX2) {
-        sample_all_avx2(map, pixels, count, descriptors);
-        return;
-    }
-#endif
-    sample_all(map, pixels, count, descriptors);
 }

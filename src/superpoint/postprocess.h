@@ -63,4 +63,9 @@ size_t lns_list_cells(const uint32_t *pixels, size_t count, uint16_t *cells);
  * is divided by that. descriptors: count x 256. */
 void lns_sample_descriptors(const float *map, const uint32_t *pixels, size_t count, float *descriptors);
 
+/* The same of a map as a Blackhole card leaves it, see blackhole/cells.h; a cell whose length is below 1e-12 is divided
+ * by that. Differs from lns_sample_descriptors() on the map of lns_blackhole_network_descriptors() by roundings of
+ * float32 only. */
+void lns_sample_blocks(const uint16_t *blocks, const uint32_t *pixels, size_t count, float *descriptors);
+
 #endif

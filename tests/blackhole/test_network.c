@@ -225,8 +225,9 @@ static void run(lns_blackhole_network *network, const uint8_t *frame, const lns_
     size_t count;
     assert_true(keypoints != NULL && marks != NULL);
     memset(got, 0xFF, sizeof *got);
-    if (lns_blackhole_network_detect(network, frame, rules, got->scores, got->descriptors, keypoints, &count) != LNS_OK)
+    if (lns_blackhole_network_detect(network, frame, rules, 1, got->scores, keypoints, &count) != LNS_OK)
         fail_msg("%s", lns_error_message());
+    lns_blackhole_network_descriptors(network, got->descriptors);
     assert_int_equal(count, mark_keypoints(got->scores, rules, marks));
     assert_true(count > 10);
     for (size_t k = 0; k < count; k++) {

@@ -99,16 +99,16 @@ static void compute(const uint8_t *frame) {
 }
 
 lns_status lns_blackhole_network_detect(lns_blackhole_network *used, const uint8_t *frame,
-                                        const lns_blackhole_rules *rules, float *wanted_scores,
-                                        float *wanted_descriptors, lns_bh_keypoint *keypoints, size_t *count) {
+                                        const lns_blackhole_rules *rules, int with_cells, float *wanted_scores,
+                                        lns_bh_keypoint *keypoints, size_t *count) {
     assert_ptr_equal(used, &network);
+    assert_true(with_cells);
     if (++card.runs == 1)
         compute(frame);
     if (card.runs == card.fails_at)
         return lns_fail(LNS_ERROR_SYSTEM, "a tile is not done");
     card.radii |= 1u << rules->radius;
     memcpy(wanted_scores, scores, sizeof scores);
-    memcpy(wanted_descriptors, descriptors, sizeof descriptors);
     const lns_selection_rules all = {-1, rules->threshold, (int32_t)rules->radius, (int32_t)rules->border};
     lns_selection found;
     assert_int_equal(lns_select_keypoints(scores, &all, &found), LNS_OK);
@@ -120,11 +120,21 @@ lns_status lns_blackhole_network_detect(lns_blackhole_network *used, const uint8
     lns_selection_free(&found);
     if (card.runs == card.wrong_score_at)
         wanted_scores[100000] = 0.5F;
-    if (card.runs == card.wrong_descriptor_at)
-        wanted_descriptors[MAP - 1] += 0x1p-10F;
     if (card.runs == card.wrong_keypoint_at)
         keypoints[*count / 2].pixel++;
     return LNS_OK;
+}
+
+void lns_blackhole_network_descriptors(const lns_blackhole_network *used, float *wanted) {
+    assert_ptr_equal(used, &network);
+    memcpy(wanted, descriptors, sizeof descriptors);
+    if (card.runs == card.wrong_descriptor_at)
+        wanted[MAP - 1] += 0x1p-10F;
+}
+
+const uint16_t *lns_blackhole_network_cells(const lns_blackhole_network *used) {
+    (void)used;
+    return NULL; /* the step does not ask for this */
 }
 
 /* ---- Tests -------------------------------------------------------------------------------------- */
