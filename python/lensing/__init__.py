@@ -20,13 +20,14 @@ from ._hdf5 import HDF5Writer
 from ._matches import Matches, match
 from ._native import DEFAULT_REPOSITORY, VERSION
 from ._superpoint import SuperPoint
-from ._types import ArrayLike, DetectParameters, EncodedImage, ImageLike, ModelInfo, Precision
+from ._types import ArrayLike, Backend, DetectParameters, EncodedImage, ImageLike, ModelInfo, Precision
 
 __version__: str = VERSION
 
 __all__ = [
     "DEFAULT_REPOSITORY",
     "ArrayLike",
+    "Backend",
     "ClosedError",
     "DetectParameters",
     "DownloadError",

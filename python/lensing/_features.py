@@ -107,6 +107,11 @@ class Features:
             "border_removal_distance": facts["border_removal_distance"],
         }
 
+    @property
+    def device_nms(self) -> bool:
+        """Whether suppression ran on a card, and not on the CPU: for radii 1 to 8, with backend "blackhole"."""
+        return self._facts["device_nms"]
+
     def __len__(self) -> int:
         """Number of keypoints."""
         return len(self._native)

@@ -126,8 +126,7 @@ static lns_status prepare(trial *t) {
         .in = {INPUT_AT, WIDTH + 2, HEIGHT + 2, 1, 1},
         .out = {OUTPUT_AT, OUT_WIDTH, HEIGHT / 2, 0, 0},
     };
-    t->program.steps[0] =
-        (lns_bh_step){LNS_BH_CONVOLUTION, LNS_BH_PROGRAM + (uint32_t)offsetof(program, convolution)};
+    t->program.steps[0] = (lns_bh_step){LNS_BH_CONVOLUTION, LNS_BH_PROGRAM + (uint32_t)offsetof(program, convolution)};
     t->program.steps[1] = (lns_bh_step){LNS_BH_END, 0};
     fill(t);
     expect(t);
@@ -193,8 +192,7 @@ static lns_status look(lns_blackhole_transport *transport, lns_blackhole_tiles t
                        double *rms) {
     lns_blackhole_tile tile = tiles.first;
     do {
-        lns_status status =
-            transport->operations->read(transport, tile, OUTPUT_AT, t->output, sizeof t->output);
+        lns_status status = transport->operations->read(transport, tile, OUTPUT_AT, t->output, sizeof t->output);
         if (status == LNS_OK)
             status = compare(t, tile, rms);
         if (status != LNS_OK)

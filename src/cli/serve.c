@@ -50,7 +50,7 @@ const char lns_cli_serve_help[] = "Usage: lensing serve [OPTION]...\n"
                                   "\n"
                                   "Exit code: 0 stopped by a signal, 1 the address cannot be had, or requests were\n"
                                   "left unanswered at the end, 2 wrong usage, 3 it could not start (weights,\n"
-                                  "environment, memory), 5 this build has no server.\n";
+                                  "card, environment, memory), 5 this build has no server.\n";
 
 #if LENSING_SERVER
 

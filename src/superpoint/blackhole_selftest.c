@@ -28,8 +28,8 @@
 
 typedef struct trial {
     lns_blackhole_grid grid;
-    int width, height;        /* of what the card sees, which is the upper left of the picture, in pixels */
-    int seen_x, seen_y;       /* cells that are compared */
+    int width, height;  /* of what the card sees, which is the upper left of the picture, in pixels */
+    int seen_x, seen_y; /* cells that are compared */
     lns_superpoint_weights *weights;
     lns_blackhole_network *network;
     lns_blackhole_rules rules;
@@ -187,8 +187,7 @@ static lns_status compare_keypoints(trial *t) {
     if (status == LNS_OK)
         status = lns_select_keypoints(t->map, &rules, &expected);
     if (status == LNS_OK &&
-        (mine.count != expected.count ||
-         memcmp(mine.pixels, expected.pixels, mine.count * sizeof *mine.pixels) != 0 ||
+        (mine.count != expected.count || memcmp(mine.pixels, expected.pixels, mine.count * sizeof *mine.pixels) != 0 ||
          memcmp(mine.scores, expected.scores, mine.count * sizeof *mine.scores) != 0))
         status = lns_fail(LNS_ERROR_SYSTEM,
                           "for radius %u the card found %zu keypoints that are not the %zu of the host for the same "
@@ -254,11 +253,11 @@ static lns_status take(trial *t, lns_blackhole_selftest *selftest) {
 }
 
 static void describe(const trial *t, char *detail, size_t size) {
-    const int used = snprintf(detail, size,
-                              "%d x %d pixels, correlation with the CPU: scores %.5f, descriptors %.5f; %zu keypoints, "
-                              "those of the host for the same scores; ready after %.0f ms",
-                              t->width, t->height, t->score_correlation, t->descriptor_correlation, t->count,
-                              t->ready_ms);
+    const int used =
+        snprintf(detail, size,
+                 "%d x %d pixels, correlation with the CPU: scores %.5f, descriptors %.5f; %zu keypoints, "
+                 "those of the host for the same scores; ready after %.0f ms",
+                 t->width, t->height, t->score_correlation, t->descriptor_correlation, t->count, t->ready_ms);
     if (used < 0 || (size_t)used >= size)
         return;
     if (lns_blackhole_is_simulated())

@@ -264,9 +264,12 @@ static int remove_weights(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(passes_the_simulator), cmocka_unit_test(a_wrong_weight_fails),
-        cmocka_unit_test(a_tile_that_computes_otherwise_fails), cmocka_unit_test(a_network_of_other_weights_fails),
-        cmocka_unit_test(other_keypoints_fail), cmocka_unit_test(wrong_weights_fail),
+        cmocka_unit_test(passes_the_simulator),
+        cmocka_unit_test(a_wrong_weight_fails),
+        cmocka_unit_test(a_tile_that_computes_otherwise_fails),
+        cmocka_unit_test(a_network_of_other_weights_fails),
+        cmocka_unit_test(other_keypoints_fail),
+        cmocka_unit_test(wrong_weights_fail),
     };
     return cmocka_run_group_tests(tests, write_weights, remove_weights);
 }
