@@ -316,6 +316,9 @@ void lns_cli_process_init(void);
 /* The first SIGINT or SIGTERM lets the command end by itself; this says that one came. Check it between pieces of work,
  * and return LNS_CLI_INTERRUPTED. A second signal removes the file named below, and ends the process. */
 bool lns_cli_interrupted(void);
+/* Before a card is opened. When another program resets it, the driver takes its windows away, and the next access
+ * through one is a SIGBUS: a line and LNS_CLI_OTHER then end the process. */
+void lns_cli_expect_card(void);
 /* The temporary file to remove when the process is ended by force; NULL for none. One at a time. */
 void lns_cli_guard_file(const char *path);
 

@@ -100,6 +100,7 @@ int lns_cli_blackhole_selftest(int argc, char **argv) {
         return LNS_CLI_USAGE;
     lns_blackhole_selftest *selftest;
     wanted.device_id = (int)device_id;
+    lns_cli_expect_card();
     const lns_status status = lns_blackhole_selftest_open(&wanted, &selftest);
     if (status != LNS_OK) {
         lns_cli_report(NULL);

@@ -129,6 +129,8 @@ int lns_cli_open_model(const lns_cli_model *wanted, lns_superpoint **model) {
     options.device_id = (int)wanted->device_id;
     if (wanted->backend == LNS_CLI_BLACKHOLE && !lns_cli_check_device(wanted->device_id))
         return LNS_CLI_USAGE;
+    if (wanted->backend == LNS_CLI_BLACKHOLE)
+        lns_cli_expect_card();
     const lns_status status = lns_superpoint_open(&options, model);
     switch (status) {
     case LNS_OK:

@@ -120,6 +120,15 @@ static void explain_card(int device_id, char *reason, size_t size) {
     snprintf(reason, size, "RuntimeError: %s%s", text, is_in_use ? " (CHIP_IN_USE)" : "");
 }
 
+/* When another program resets the card, the driver takes its windows away, and the next access is a SIGBUS. */
+static void on_lost_card(int number) {
+    static const char text[] = "ERROR:    RuntimeError: the card was reset by another program while in use (SIGBUS)\n";
+    (void)number;
+    const ssize_t written = write(STDERR_FILENO, text, sizeof text - 1);
+    (void)written;
+    _exit(1);
+}
+
 static void say_device(const server *s) {
     lns_superpoint_info info;
     lns_superpoint_describe(s->model, &info, sizeof info);
@@ -146,6 +155,8 @@ static int load_model(server *s, char *reason, size_t size) {
     options.threads = s->options->threads;
     options.precision = s->options->precision;
     options.backend = server_uses_card(s) ? "blackhole" : "cpu";
+    if (server_uses_card(s))
+        signal(SIGBUS, on_lost_card);
     options.device_id = server_device_id(s);
     const double start = clock_ms();
     const lns_status status = lns_superpoint_open(&options, &s->model);

@@ -3,9 +3,12 @@
  * here is that of the CPU. So what the program and the server say and do with a card is tested in seconds. The linker
  * turns calls of the library's functions into calls of these (--wrap).
  *
- * LENSING_MADE_UP_FAILS=N lets the N-th run of the network fail, as a card that hangs. */
+ * LENSING_MADE_UP_FAILS=N lets the N-th run of the network fail, as a card that hangs; LENSING_MADE_UP_LOST=N lets it
+ * read from memory that is gone, as a card that another program resets. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "base/error.h"
 #include "blackhole/device.h"
@@ -60,11 +63,22 @@ void __wrap_lns_blackhole_network_close(lns_blackhole_network **network) {
     *network = NULL;
 }
 
+/* Behind the end of a file, where there is none. */
+static void read_lost_memory(void) {
+    FILE *file = tmpfile();
+    const volatile char *memory = file != NULL ? mmap(NULL, 4096, PROT_READ, MAP_SHARED, fileno(file), 0) : MAP_FAILED;
+    if (memory != MAP_FAILED && memory[0] != 0)
+        abort();
+}
+
 lns_status __wrap_lns_blackhole_network_run(lns_blackhole_network *network, const uint8_t *frame, float *scores,
                                             float *descriptors) {
     (void)network;
-    const char *fails = getenv("LENSING_MADE_UP_FAILS");
-    if (fails != NULL && ++runs == atoi(fails))
+    const char *fails = getenv("LENSING_MADE_UP_FAILS"), *lost = getenv("LENSING_MADE_UP_LOST");
+    runs++;
+    if (lost != NULL && runs == atoi(lost))
+        read_lost_memory();
+    if (fails != NULL && runs == atoi(fails))
         return lns_fail(LNS_ERROR_SYSTEM, "tile (4, 7) of the card did not finish a request in time");
     return cpu->operations->forward(cpu, frame, scores, descriptors);
 }

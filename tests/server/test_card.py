@@ -5,10 +5,11 @@ Where a network has to run, the program is tests/blackhole/lensing_made_up, whos
 the CPU. Where cards are missing or wrong, tests/blackhole/fake_cards.c is loaded into the program in place of a driver.
 """
 import re
+import subprocess
 
 import pytest
 
-from running import Server, encoded, picture
+from running import TIME_LIMIT, Server, clean_environment, encoded, picture
 from test_life import check_refused_start, failed_start
 
 SERVING_PATH = [
@@ -128,6 +129,32 @@ def test_a_card_that_hangs(made_up, weights):
 def test_a_card_that_fails_in_the_warm_up(made_up, weights):
     env = {"LENSING_MADE_UP_FAILS": "1"}
     check_refused_start(*failed_start(made_up, weights, "--backend", "blackhole", env=env), "tile (4, 7) of the card")
+
+
+def test_a_card_that_another_program_resets(made_up, weights):
+    """The driver takes the windows away: SIGBUS, which ends the server with a line."""
+    env = {"LENSING_MADE_UP_LOST": "2", "LENSING_TTSIM": ""}
+    with Server(made_up, weights, "--backend", "blackhole", env=env) as server:
+        server.wait_until_ready()
+        try:
+            assert server.post("/predict_raw", encoded(picture())) is None
+        except ConnectionError:
+            pass
+        assert server.wait() == 1
+        assert server.log().splitlines()[-1] == (
+            "ERROR:    RuntimeError: the card was reset by another program while in use (SIGBUS)"
+        )
+
+
+def test_a_reset_while_the_program_detects(made_up, weights, tmp_path):
+    photo, output = tmp_path / "photo.png", tmp_path / "out.json"
+    photo.write_bytes(encoded(picture()))
+    command = [made_up, "detect", "--backend", "blackhole", "-w", weights, "-o", output, photo]
+    env = clean_environment(LENSING_MADE_UP_LOST="1")
+    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=TIME_LIMIT)
+    assert done.returncode == 5
+    assert done.stderr == "lensing: the card was reset by another program, or a file shrank, while in use (SIGBUS)\n"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["photo.png"]
 
 
 WRONG = {
