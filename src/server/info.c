@@ -35,31 +35,41 @@ static int is_simulated(const lns_superpoint_info *info) {
 }
 
 /* What the network runs on, or will once the model is open. */
-static const char *architecture(const request *r) {
-    lns_superpoint_info info;
-    const lns_superpoint *model = server_model(r->server);
+static const char *architecture(const request *r, const lns_superpoint_info *info) {
     if (!server_uses_card(r->server))
         return processor();
-    return model != NULL && lns_superpoint_describe(model, &info, sizeof info) == LNS_OK && is_simulated(&info)
-               ? "blackhole simulator"
-               : "blackhole";
+    return is_simulated(info) ? "blackhole simulator" : "blackhole";
+}
+
+/* Facts about the model; before it is warm, those of a device without a name. */
+static void describe(const request *r, lns_superpoint_info *info) {
+    const lns_superpoint *model = server_model(r->server);
+    if (model == NULL || lns_superpoint_describe(model, info, sizeof *info) != LNS_OK)
+        *info = (lns_superpoint_info){.device = ""};
 }
 
 void info_health(request *r) {
     text_buffer out = {0};
+    lns_superpoint_info info;
     const int is_warm = server_model(r->server) != NULL;
+    describe(r, &info);
     text_buffer_format(
         &out, "{\"status\":\"%s\",\"model\":\"superpoint-p150\",\"device\":{\"arch\":", is_warm ? "ok" : "starting");
-    add_string(&out, architecture(r));
-    text_buffer_format(&out, ",\"id\":%d,\"open\":%s}}", server_device_id(r->server), is_warm ? "true" : "false");
+    add_string(&out, architecture(r, &info));
+    text_buffer_format(&out, ",\"id\":%d,\"open\":%s}}", server_device_id(r->server),
+                       is_warm && !info.has_failed ? "true" : "false");
     send_answer(r, &out);
 }
 
 void info_ready(request *r) {
+    lns_superpoint_info info;
+    describe(r, &info);
     if (server_is_draining(r->server))
         request_answer_detail(r, 503, "the server is shutting down");
     else if (server_model(r->server) == NULL)
         request_answer_detail(r, 503, "the server is starting");
+    else if (info.has_failed)
+        request_answer_detail(r, 503, "the card has failed; start the server again");
     else
         request_answer_text(r, 200, json, "{\"status\":\"ready\"}");
 }

@@ -119,7 +119,9 @@ def test_a_card_that_hangs(made_up, weights):
     with Server(made_up, weights, "--backend", "blackhole", env=env) as server:
         server.wait_until_ready()
         assert server.post("/predict_raw", data).status == 200
+        assert server.get("/ready").status == 200 and facts(server)[0]["open"] is True
         assert server.post("/predict_raw", data).status == 500
+        assert server.get("/ready").status == 503 and facts(server)[0]["open"] is False
         assert server.post("/predict_raw", data).status == 500
         assert server.stop() == 0
         assert "tile (4, 7) of the card did not finish a request in time" in server.log()
