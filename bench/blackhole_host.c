@@ -2,8 +2,8 @@
 /* What the host does for a request on a Blackhole card, part by part, on one thread. There is no card: what it would
  * leave in the host's memory is made from the CPU's maps of the photo, and its answer is there at once.
  *
- * usage: blackhole_host WEIGHTS IMAGE [ROUNDS]; prints one line a part: its name and the median in microseconds, once
- * with what the card leaves in the caches, and once with it flushed to the memory. */
+ * usage: blackhole_host WEIGHTS IMAGE [ROUNDS [THRESHOLD]]; prints one line a part: its name and the median in
+ * microseconds, once with what the card leaves in the caches, and once with it flushed to the memory. */
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -176,8 +176,8 @@ static void measure(bench *b, int cold, int rounds, double *medians) {
 }
 
 /* The frame, its keypoints and its map, as the CPU finds them. */
-static void use_photo(const char *weights, const char *path, bench *b, lns_blackhole_grid grid) {
-    const lns_selection_rules all = {-1, 0.005F, 4, 4};
+static void use_photo(const char *weights, const char *path, float threshold, bench *b, lns_blackhole_grid grid) {
+    const lns_selection_rules all = {-1, threshold, 4, 4};
     float *scores = room(LNS_FRAME_PIXELS * sizeof *scores);
     float *map = room((size_t)LNS_CELLS * LNS_DESCRIPTOR_SIZE * sizeof *map);
     lns_superpoint_options options;
@@ -207,7 +207,7 @@ int main(int argc, char **argv) {
     const lns_blackhole_grid grid = {LNS_BLACKHOLE_COLUMNS, LNS_BLACKHOLE_ROWS};
     const int rounds = argc > 3 ? atoi(argv[3]) : 101;
     if (argc < 3 || rounds < 1) {
-        fprintf(stderr, "usage: blackhole_host WEIGHTS IMAGE [ROUNDS]\n");
+        fprintf(stderr, "usage: blackhole_host WEIGHTS IMAGE [ROUNDS [THRESHOLD]]\n");
         return 2;
     }
     lns_blackhole_transport none = {&operations, LNS_BLACKHOLE_COLUMNS};
@@ -222,7 +222,7 @@ int main(int argc, char **argv) {
     check(lns_weights_locate(argv[1], &location));
     check(lns_superpoint_weights_load(location, &weights));
     check(lns_blackhole_network_open(&none, weights, grid, &b.network));
-    use_photo(argv[1], argv[2], &b, grid);
+    use_photo(argv[1], argv[2], argc > 4 ? (float)atof(argv[4]) : 0.005F, &b, grid);
     double warm[PARTS], cold[PARTS];
     measure(&b, 0, rounds, warm);
     measure(&b, 1, rounds, cold);

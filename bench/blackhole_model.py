@@ -29,7 +29,10 @@ class Constant:
 
 
 MICROBENCH = "boopdotpng/blackhole-py, docs/{}-microbench.md, measured on a p100a at 1350 MHz"
-COUNTED = "counted on the simulator or in the compiled code of src/blackhole/kernels"
+COUNTED = "counted on the simulator (tests/blackhole/count_steps) or in the compiled code of src/blackhole/kernels"
+
+HOST_MEASURED = ("bench/blackhole_host, hpatches_v_dogman_1 with threshold 0, median of 501 on one core of a busy machine "
+                 "of two (Zen 4, AVX-512); worst: what the card leaves is in no cache")
 
 CONSTANTS = {
     "clock": Constant(1350, 1350, "MHz", "tt-umd, blackhole_implementation.hpp, AICLK_BUSY_VAL"),
@@ -52,12 +55,20 @@ CONSTANTS = {
     "risc": Constant(1, 1, "cycles", "an instruction of a RISC-V core: " + MICROBENCH.format("riscv-core")),
     "load_use": Constant(4, 7, "cycles", "a load from L1 whose result is used at once takes 5 instead of 1 cycle: "
                          + MICROBENCH.format("riscv-memory") + "; 8 in tt-isa-documentation, BabyRISCV/README.md"),
-    "image": Constant(37600, 37600, "instructions", "of a thread for its third of a block's neighbourhoods; " + COUNTED),
-    "scores": Constant(49400, 49400, "instructions", "of a thread for the softmax of its third of a block; " + COUNTED),
-    "keypoint_pixel": Constant(11, 11, "instructions", COUNTED + ", of a pixel at or below the threshold"),
-    "keypoint_neighbour": Constant(6, 6, "instructions", COUNTED),
-    "keypoint_neighbours": Constant(5071, 8868, "neighbours", "looked at in the busiest tile with radius 4 and threshold "
-                                    "0.005, for the CPU's scores of 5 photos: fewest and most"),
+    "fp_wait": Constant(1, 1, "cycles", "a sum or product that is used by the next instruction: BabyRISCV/README.md, EX2"),
+    "mispredict": Constant(0, 4, "cycles", "a branch that went the other way: BabyRISCV/README.md, EX1; best: all are "
+                           "foreseen"),
+    "image": Constant(18555, 18555, "instructions", "of a core for its quarter of a block's neighbourhoods; " + COUNTED),
+    "image_loads": Constant(11 * 3 * 5, 11 * 68, "loads", "of it that are waited for: one in each line of 16 bytes, which "
+                            "the core's cache holds (BabyRISCV/README.md), of 3 rows for each of 11; worst: one in each "
+                            "column"),
+    "scores": Constant(20895, 20895, "instructions", "of a core for the softmax of its quarter of a block; " + COUNTED),
+    "scores_loads": Constant(10 * 17, 10 * 65, "loads", "of it that are waited for: one in each line; worst: each logit"),
+    "scores_fp": Constant(640, 640, "waits", "for a sum or product, one for each score; " + COUNTED),
+    "keypoints": Constant(5134, 12225, "instructions", "of the slowest core of the busiest tile with radius 4 and threshold "
+                          "0.005, for the CPU's scores of 5 photos: fewest and most; " + COUNTED),
+    "keypoints_four": Constant(11, 11, "instructions", "of those for four scores in a line, with one wait and one branch; "
+                               + COUNTED),
     "noc_read": Constant(20, 25, "cycles", "issue of a read by core B: 20 instructions, " + COUNTED + "; worst: "
                          + MICROBENCH.format("noc")),
     "noc_latency": Constant(231, 481, "cycles", "a read or write of a neighbour, 4 to 256 bytes: "
@@ -69,8 +80,9 @@ CONSTANTS = {
     "pcie": Constant(63.0 * 0.77, 31.5 * 0.77, "GB/s", "PCIe 5.0 x16 carries 63 GB/s, 4.0 x16 31.5; of that, reads from "
                      "the host reach 77 % (tt-metal #23559)"),
     "pcie_latency": Constant(1.0, 2.0, "us", "an assumption, for want of a figure for this card"),
-    "host_order": Constant(88, 88, "us", "lns_order_keypoints(), 3,000 keypoints to 1,024, one core of Zen 3"),
-    "host_sample": Constant(359, 359, "us", "lns_sample_descriptors(), 1,024 descriptors, one core of Zen 3"),
+    "host_frame": Constant(11.7, 28.7, "us", "the frame into pinned memory, and the lists out of it; " + HOST_MEASURED),
+    "host_order": Constant(17.3, 20.3, "us", "lns_order_keypoints(), 1,758 keypoints to 1,024; " + HOST_MEASURED),
+    "host_sample": Constant(229.7, 589.6, "us", "lns_sample_blocks(), 1,024 descriptors; " + HOST_MEASURED),
 }
 
 PUBLISHED = [
@@ -84,7 +96,6 @@ TARGET_MS = 0.65
 
 BLOCK_WIDTH, BLOCK_HEIGHT, CELLS = 64, 40, 40
 CHANNELS, JOB_PIXELS, JOB_BLOCKS, PIXEL_BYTES = 16, 64, 4, 32
-THREADS = 3
 
 
 @dataclass(frozen=True)
@@ -144,10 +155,10 @@ LAYERS = [
     Layer("conv3b", 128, 128, 3, 16, 10, pool=True),
     Layer("conv4a", 128, 128, 3, 8, 5, streamed=True),
     Layer("conv4b", 128, 128, 3, 8, 5, streamed=True),
-    Layer("score a", 128, 256, 3, 8, 5, streamed=True),
-    Layer("score b", 256, 65, 1, 8, 5, streamed=True, float32=True),
     Layer("descriptor a", 128, 256, 3, 8, 5, streamed=True),
     Layer("descriptor b", 256, 256, 1, 8, 5, streamed=True),
+    Layer("score a", 128, 256, 3, 8, 5, streamed=True),
+    Layer("score b", 256, 65, 1, 8, 5, streamed=True, float32=True),
 ]
 # After which layer the ring of its output is fetched: planes and height of the output.
 RINGS = {"conv1b": (4, 20), "conv2a": (4, 20), "conv2b": (4, 10), "conv3a": (8, 10), "conv3b": (8, 5), "conv4a": (8, 5),
@@ -155,10 +166,10 @@ RINGS = {"conv1b": (4, 20), "conv2a": (4, 20), "conv2b": (4, 10), "conv3a": (8, 
 
 
 class Model:
-    """Costs in cycles with the `best` or the `worst` constants."""
+    """Costs in cycles with the `best` or the `worst` constants, but for those of `instead`."""
 
-    def __init__(self, case):
-        self.constants = {name: getattr(constant, case) for name, constant in CONSTANTS.items()}
+    def __init__(self, case, instead):
+        self.constants = {name: getattr(constant, case) for name, constant in CONSTANTS.items()} | instead
 
     def __getitem__(self, name):
         return self.constants[name]
@@ -209,24 +220,22 @@ class Model:
         stream = layer.weight_bytes / self["multicast"]
         return (compute, unit) if compute >= stream else (stream, "weights")
 
-    def ring(self, planes, height):
-        """Signals to 8 neighbours, then a read for each run of pixels; the first waits for the neighbours' signals."""
-        reads = planes * (2 + 2 * height + 4)
+    def ring(self, planes, height, size=1):
+        """Signals to 8 neighbours, then a read for each run of pixels: of `size` rows above and below with their corners,
+        and of each row at both sides. The first waits for the neighbours' signals."""
+        reads = planes * (2 * size * 3 + 2 * height)
         return 8 * self["noc_read"] + self["noc_signal"] + reads * self["noc_read"] + self["noc_latency"]
 
     def image(self):
-        """One load in each pixel has to be waited for; so it is with each score."""
-        pixels = math.ceil((BLOCK_HEIGHT + 2) / THREADS) * (BLOCK_WIDTH + 2)
-        return self["image"] * self["risc"] + pixels * self["load_use"]
+        return self["image"] * self["risc"] + self["image_loads"] * self["load_use"]
 
     def scores(self):
-        return self["scores"] * self["risc"] + math.ceil(CELLS / THREADS) * 64 * self["load_use"]
+        waits = self["scores_loads"] * self["load_use"] + self["scores_fp"] * self["fp_wait"]
+        return self["scores"] * self["risc"] + waits
 
     def keypoints(self):
-        pixels = math.ceil(BLOCK_HEIGHT / THREADS) * BLOCK_WIDTH
-        seen = self["keypoint_neighbours"] / THREADS
-        return (pixels * (self["keypoint_pixel"] * self["risc"] + 2 * self["load_use"])
-                + seen * (self["keypoint_neighbour"] * self["risc"] + self["load_use"]))
+        fours = self["keypoints"] / self["keypoints_four"]
+        return self["keypoints"] * self["risc"] + fours * (self["load_use"] + self["mispredict"])
 
     def host(self, size):
         """Bytes of all tiles over PCIe."""
@@ -234,8 +243,7 @@ class Model:
 
 
 def frame_bytes():
-    """Each tile reads 44 rows of its 64 pixels with 64 bytes at each side."""
-    return 120 * (BLOCK_HEIGHT + 4) * (BLOCK_WIDTH + 2 * 64)
+    return 120 * BLOCK_HEIGHT * BLOCK_WIDTH
 
 
 def descriptor_bytes():
@@ -243,37 +251,46 @@ def descriptor_bytes():
     return 120 * CELLS * 256 * 2
 
 
-def breakdown(case):
-    """Rows of (step, cycles, what decides)."""
-    model = Model(case)
-    rows = [("doorbell", model.host(0), "PCIe"), ("frame from the host", model.host(frame_bytes()), "PCIe"),
-            ("neighbourhoods", model.image(), "RISC-V")]
+HOST = ("host: frame and lists", "host: order", "host: sample")
+REST = "rest of the descriptors' way"
+DESCRIPTORS = ("descriptor a", "descriptor b", REST, "host: sample")
+
+
+def layers(model):
+    """The layers' rows, with what stands between them."""
     for layer in LAYERS:
         cycles, unit = model.streamed(layer) if layer.streamed else model.layer(layer)
-        rows.append((layer.name, cycles, unit))
+        yield layer.name, cycles, unit
         if layer.name in RINGS:
-            rows.append((f"ring of {layer.name}", model.ring(*RINGS[layer.name]), "NoC"))
-        if layer.name == "score b":
-            rows.append(("softmax", model.scores(), "RISC-V"))
-            # 8 rows above and below with their corners, and 40 rows at each side.
-            rows.append(("ring of scores", model.ring(1, BLOCK_HEIGHT + 3 * 8 - 3), "NoC"))
-            rows.append(("keypoints", model.keypoints(), "RISC-V"))
-    rows.append(("descriptors to the host", model.host(descriptor_bytes()), "PCIe"))
+            yield f"ring of {layer.name}", model.ring(*RINGS[layer.name]), "NoC"
+
+
+def breakdown(case, instead):
+    """Rows of (step, cycles, what decides)."""
+    model = Model(case, instead)
+    rows = [("doorbell", model.host(0), "PCIe"), ("frame from the host", model.host(frame_bytes()), "PCIe"),
+            ("ring of the frame", model.ring(1, BLOCK_HEIGHT, 2), "NoC"), ("neighbourhoods", model.image(), "RISC-V"),
+            *layers(model), ("softmax", model.scores(), "RISC-V"), ("ring of scores", model.ring(1, BLOCK_HEIGHT, 8), "NoC"),
+            ("keypoints", model.keypoints(), "RISC-V")]
+    # Descriptors go to the host, on the other NoC, while scores are computed and looked through.
+    after = [name for name, _, _ in rows].index("descriptor b") + 1
+    meanwhile = sum(cycles for _, cycles, _ in rows[after:])
+    rows.append((REST, max(0.0, model.host(descriptor_bytes()) - meanwhile), "PCIe"))
     rows.append(("end seen by the host", model.host(0), "PCIe"))
     # Core B begins each step and waits for its end; a ring is three of them.
     steps = sum(3 if name.startswith("ring") else 1 for name, _, _ in rows) + sum(len(layer.groups) - 1 for layer in LAYERS)
     rows.append(("beginnings and ends", steps * model["step"], "RISC-V"))
-    rows.append(("host: order", model["host_order"] * model["clock"], "CPU"))
-    rows.append(("host: sample", model["host_sample"] * model["clock"], "CPU"))
+    for name, constant in zip(HOST, ("host_frame", "host_order", "host_sample")):
+        rows.append((name, model[constant] * model["clock"], "CPU"))
     return model, rows
 
 
-HOST = ("host: order", "host: sample")
-DESCRIPTORS = ("descriptor a", "descriptor b", "descriptors to the host", "host: sample")
+# The worst case, but with what one packer moves for sure.
+ONE_PACKER = {"pack": 16}
 
 
-def total_us(case, without=()):
-    model, rows = breakdown(case)
+def total_us(case, without=(), instead=None):
+    model, rows = breakdown(case, instead or {})
     return model.us(sum(cycles for name, cycles, _ in rows if name not in without))
 
 
@@ -287,14 +304,18 @@ def mvmul_us(tiles=120):
 
 
 def print_table():
-    best, best_rows = breakdown("best")
-    worst, worst_rows = breakdown("worst")
-    print(f"{'step':26}{'best us':>10}{'worst us':>10}  decided by")
-    for (name, low, unit), (_, high, other) in zip(best_rows, worst_rows):
-        print(f"{name:26}{best.us(low):10.1f}{worst.us(high):10.1f}  {unit if unit == other else unit + ' / ' + other}")
+    best, best_rows = breakdown("best", {})
+    worst, worst_rows = breakdown("worst", {})
+    between, between_rows = breakdown("worst", ONE_PACKER)
+    print(f"{'step':30}{'best us':>10}{'worst us':>10}{'*':>10}  decided by")
+    for (name, low, unit), (_, high, other), (_, mid, _) in zip(best_rows, worst_rows, between_rows):
+        print(f"{name:30}{best.us(low):10.1f}{worst.us(high):10.1f}{between.us(mid):10.1f}  "
+              f"{unit if unit == other else unit + ' / ' + other}")
     for name, without in (("request", ()), ("  on the card", HOST), ("  without descriptors", DESCRIPTORS)):
-        print(f"{name:26}{total_us('best', without):10.1f}{total_us('worst', without):10.1f}")
-    print(f"{'  products alone':26}{mvmul_us():10.1f}{mvmul_us():10.1f}  MVMUL at one a cycle on 120 tiles")
+        print(f"{name:30}{total_us('best', without):10.1f}{total_us('worst', without):10.1f}"
+              f"{total_us('worst', without, ONE_PACKER):10.1f}")
+    print("*: worst, but for a packer of 16 bytes a cycle")
+    print(f"products alone: {mvmul_us():.1f} us, MVMUL at one a cycle on 120 tiles")
     print(f"target: {TARGET_MS * 1e3:.0f} us for a request")
     for name, ms, source in PUBLISHED:
         print(f"published: {name}: {ms * 1e3:.0f} us ({source})")
@@ -314,10 +335,12 @@ def main():
     if arguments.constants:
         print_constants()
     elif arguments.json:
-        cases = {case: [{"step": n, "us": breakdown(case)[0].us(c), "decided_by": u} for n, c, u in breakdown(case)[1]]
-                 for case in ("best", "worst")}
+        cases = {case: [{"step": n, "us": breakdown(case, {})[0].us(c), "decided_by": u}
+                        for n, c, u in breakdown(case, {})[1]] for case in ("best", "worst")}
         print(json.dumps({"target_us": TARGET_MS * 1e3, "best_us": total_us("best"), "worst_us": total_us("worst"),
                           "card_best_us": total_us("best", HOST), "card_worst_us": total_us("worst", HOST),
+                          "one_packer_us": total_us("worst", (), ONE_PACKER),
+                          "card_one_packer_us": total_us("worst", HOST, ONE_PACKER),
                           "mvmul_us": mvmul_us(), "steps": cases}))
     else:
         print_table()

@@ -43,11 +43,11 @@ LNS_CELL_INLINE void lns_cell_prefetch(const uint16_t *cell) {
 }
 
 /* 1 / length, from squares that have been added by lanes. A length below 1e-12 counts as that. */
-LNS_CELL_INLINE float lns_cell_reciprocal(float squares[LNS_CELL_LANES]) {
-    for (int half = LNS_CELL_LANES / 2; half > 0; half /= 2)
-        for (int lane = 0; lane < half; lane++)
-            squares[lane] += squares[half + lane];
-    const float length = sqrtf(squares[0]);
+LNS_CELL_INLINE float lns_cell_reciprocal(const float squares[LNS_CELL_LANES]) {
+    float sum[4];
+    for (int lane = 0; lane < 4; lane++)
+        sum[lane] = (squares[lane] + squares[lane + 4]) + (squares[lane + 8] + squares[lane + 12]);
+    const float length = sqrtf((sum[0] + sum[1]) + (sum[2] + sum[3]));
     return 1.0F / (length > 1e-12F ? length : 1e-12F);
 }
 

@@ -82,13 +82,16 @@ static void split(float value, uint16_t *high, uint16_t *low) {
     *low = lns_blackhole_bfloat16(value - lns_blackhole_float32(*high));
 }
 
-/* In the first layer the positions are channels of both steps. */
+/* In the first layer the positions are channels of both steps, column by column, with a channel that is 1 at the end of
+ * each: two of these carry the bias. */
 static void pack_first_output(const lns_blackhole_layer *layer, const float *weights, float bias, float scale,
                               column to) {
-    const size_t positions = (size_t)layer->kernel * (size_t)layer->kernel;
-    for (size_t i = 0; i < positions; i++)
-        split(weights[i] * scale, number(to, 0, i), number(to, 1, i));
-    split(bias, number(to, 0, positions), number(to, 0, positions + 1));
+    const size_t kernel = (size_t)layer->kernel;
+    for (size_t i = 0; i < kernel * kernel; i++) {
+        const size_t channel = i % kernel * LNS_BH_COLUMN + i / kernel;
+        split(weights[i] * scale, number(to, 0, channel), number(to, 1, channel));
+    }
+    split(bias, number(to, 0, LNS_BH_COLUMN - 1), number(to, 0, 2 * LNS_BH_COLUMN - 1));
 }
 
 static void pack_output(const lns_blackhole_layer *layer, const float *weights, float bias, float scale, column to) {

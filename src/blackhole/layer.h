@@ -33,8 +33,7 @@ size_t lns_blackhole_weight_count(const lns_blackhole_layer *layer);
  * each multiplied by `scale` first where it is a weight. The bias is the sum of two numbers of bfloat16, of two input
  * channels that are 1, so it keeps 16 bits. Outputs are filled up to whole blocks of 16 with zeros.
  *
- * With `inputs` 1, the 3 x 3 neighbourhood of a pixel is given as the first 9 of 16 channels, row by row, and the next
- * two are 1. */
+ * With `inputs` 1, the 3 x 3 neighbourhood of a pixel is given as channels, see lns_bh_image. */
 void lns_blackhole_pack_weights(const lns_blackhole_layer *layer, const float *weights, const float *bias, float scale,
                                 uint16_t *packed);
 

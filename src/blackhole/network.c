@@ -137,10 +137,9 @@ void lns_blackhole_network_close(lns_blackhole_network **network) {
 
 static void put_frame(const lns_blackhole_network *n, const uint8_t *frame) {
     const lns_blackhole_host_layout layout = lns_blackhole_host_layout_of(n->grid);
-    const size_t width = (size_t)n->grid.across * LNS_BLACKHOLE_BLOCK_WIDTH;
-    uint8_t *row = (uint8_t *)n->host.data + layout.frame;
-    for (int y = 0; y < n->grid.down * LNS_BLACKHOLE_BLOCK_HEIGHT; y++, row += layout.frame_row, frame += width)
-        memcpy(row, frame, width);
+    const size_t blocks = (size_t)n->grid.down * (size_t)n->grid.across;
+    memcpy((uint8_t *)n->host.data + layout.frame, frame,
+           blocks * LNS_BLACKHOLE_BLOCK_WIDTH * LNS_BLACKHOLE_BLOCK_HEIGHT);
 }
 
 static void get_scores(const lns_blackhole_network *n, float *scores) {

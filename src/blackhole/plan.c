@@ -148,7 +148,7 @@ static void exchange(builder *b, const ring *r) {
     add_step(b, LNS_BH_SIGNAL, put(b, &signal, sizeof signal));
     add_step(b, LNS_BH_WAIT, put(b, &wait, sizeof wait));
     add_copies(b, LNS_BH_FETCH, items, signal.count, 0);
-    add_step(b, LNS_BH_LAND, 0);
+    add_step(b, LNS_BH_ARRIVE, 0);
 }
 
 static ring ring_of(int where, uint32_t planes) {
@@ -184,21 +184,31 @@ static lns_bh_copy host_copy(const builder *b, size_t offset) {
     };
 }
 
-/* The block's pixels and two more at each side, as channels of the first layer. */
+/* The block's pixels from the host, and two more at each side from the neighbours, as channels of the first layer. What
+ * is outside of the frame has been zero from the beginning, and nobody writes there. */
 static void read_frame(builder *b) {
-    const lns_blackhole_host_layout layout = lns_blackhole_host_layout_of(b->grid);
     const size_t y = (size_t)b->down * LNS_BLACKHOLE_BLOCK_HEIGHT, x = (size_t)b->across * LNS_BLACKHOLE_BLOCK_WIDTH;
-    lns_bh_copy item = host_copy(b, layout.frame + y * layout.frame_row + x -
-                                        LNS_BLACKHOLE_MARGIN_ROWS * layout.frame_row - LNS_BLACKHOLE_MARGIN_COLUMNS);
-    item.local = PLAN_RAW_AT;
-    item.size = PLAN_RAW_ROW;
-    item.rows = PLAN_RAW_ROWS;
+    const size_t width = (size_t)b->grid.across * LNS_BLACKHOLE_BLOCK_WIDTH;
+    lns_bh_copy item = host_copy(b, lns_blackhole_host_layout_of(b->grid).frame + y * width + x);
+    item.local = PLAN_RAW_BLOCK_AT;
+    item.size = LNS_BLACKHOLE_BLOCK_WIDTH;
+    item.rows = LNS_BLACKHOLE_BLOCK_HEIGHT;
     item.local_row = PLAN_RAW_ROW;
-    item.remote_row = (uint32_t)layout.frame_row;
+    item.remote_row = (uint32_t)width;
     add_copies(b, LNS_BH_FETCH, &item, 1, 0);
-    add_step(b, LNS_BH_LAND, 0);
-    const lns_bh_image image = {PLAN_RAW_AT + LNS_BLACKHOLE_MARGIN_COLUMNS - 2, PLAN_RAW_ROW, PLAN_IMAGE_AT,
-                                LNS_BLACKHOLE_BLOCK_WIDTH + 2, LNS_BLACKHOLE_BLOCK_HEIGHT + 2};
+    add_step(b, LNS_BH_ARRIVE, 0);
+    const ring around = {
+        .address = PLAN_RAW_BLOCK_AT,
+        .width = LNS_BLACKHOLE_BLOCK_WIDTH,
+        .height = LNS_BLACKHOLE_BLOCK_HEIGHT,
+        .size = PLAN_RAW_RING,
+        .pixel = 1,
+        .row = PLAN_RAW_ROW,
+        .planes = 1,
+    };
+    exchange(b, &around);
+    const lns_bh_image image = {PLAN_RAW_BLOCK_AT - PLAN_RAW_RING * PLAN_RAW_ROW - PLAN_RAW_RING, PLAN_RAW_ROW,
+                                PLAN_IMAGE_AT, LNS_BLACKHOLE_BLOCK_WIDTH + 2, LNS_BLACKHOLE_BLOCK_HEIGHT + 2};
     add_step(b, LNS_BH_IMAGE, put(b, &image, sizeof image));
 }
 
@@ -246,13 +256,18 @@ static void free_half(builder *b, int half) {
     signal_first_tile(b, FREE_COUNTER + half);
 }
 
+/* The streamed layers in the order in which they are computed. Descriptors come first: while they are on their way to
+ * the host, keypoints are looked for. */
+static const int streamed_layers[] = {LNS_CONV4A,           LNS_CONV4B,           LNS_CONV_DESCRIPTOR_A,
+                                      LNS_CONV_DESCRIPTOR_B, LNS_CONV_SCORE_A, LNS_CONV_SCORE_B};
+
 /* Layer and unit of the n-th unit of streamed weights; returns 0 after the last. */
 static int streamed_unit(int n, int *index, int *unit) {
-    for (*index = LNS_CONV4A; *index < LNS_CONV_COUNT; ++*index) {
-        if (n < lns_plan_unit_count(*index)) {
-            *unit = n;
+    for (size_t i = 0; i < sizeof streamed_layers / sizeof *streamed_layers; i++) {
+        *index = streamed_layers[i];
+        *unit = n;
+        if (n < lns_plan_unit_count(*index))
             return 1;
-        }
         n -= lns_plan_unit_count(*index);
     }
     return 0;
@@ -420,13 +435,13 @@ static void add_network(builder *b) {
     exchange_planes(b, PLAN_CELLS2, 8);
     add_streamed(b, LNS_CONV4B);
     exchange_planes(b, PLAN_CELLS, 8);
+    add_streamed(b, LNS_CONV_DESCRIPTOR_A);
+    add_streamed(b, LNS_CONV_DESCRIPTOR_B);
+    send_descriptors(b);
     add_streamed(b, LNS_CONV_SCORE_A);
     add_streamed(b, LNS_CONV_SCORE_B);
     find_scores(b);
     find_keypoints(b);
-    add_streamed(b, LNS_CONV_DESCRIPTOR_A);
-    add_streamed(b, LNS_CONV_DESCRIPTOR_B);
-    send_descriptors(b);
     report(b);
     add_step(b, LNS_BH_END, 0);
 }

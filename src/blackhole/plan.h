@@ -30,13 +30,8 @@ lns_blackhole_tiles lns_blackhole_grid_tiles(lns_blackhole_grid grid);
 
 /* ---- Memory of the host ----------------------------------------------------------------------------- */
 
-/* The frame lies in the middle of zeros, so that a tile at its edge reads what any other reads: two rows above and
- * below, and 64 bytes at each side, which is the alignment of reads. */
-#define LNS_BLACKHOLE_MARGIN_ROWS 2
-#define LNS_BLACKHOLE_MARGIN_COLUMNS 64
-
 typedef struct lns_blackhole_host_layout {
-    size_t frame, frame_row;   /* first pixel of the frame, and the distance of its rows */
+    size_t frame;              /* row by row */
     size_t scores, scores_row; /* float32, as the frame */
     size_t descriptors;        /* for each block, row by row: [256 / 16 channels][cell][16 channels] in bfloat16 */
     size_t lists;              /* for each block LNS_BH_LISTS lists of LNS_BLACKHOLE_LIST_BYTES */
@@ -47,7 +42,7 @@ typedef struct lns_blackhole_host_layout {
 lns_blackhole_host_layout lns_blackhole_host_layout_of(lns_blackhole_grid grid);
 #define LNS_BLACKHOLE_DESCRIPTOR_BYTES ((size_t)LNS_BLACKHOLE_CELLS * LNS_DESCRIPTOR_SIZE * sizeof(uint16_t))
 
-/* A list of keypoints has room for all pixels of a thread's rows: of a tie, all are kept. */
+/* A list of keypoints has room for all pixels of a core's rows: of a tie, all are kept. */
 #define LNS_BLACKHOLE_LIST_ROWS ((LNS_BLACKHOLE_BLOCK_HEIGHT + LNS_BH_LISTS - 1) / LNS_BH_LISTS)
 #define LNS_BLACKHOLE_LIST_BYTES                                                                                       \
     (LNS_BH_LIST_HEADER + LNS_BLACKHOLE_LIST_ROWS * LNS_BLACKHOLE_BLOCK_WIDTH * sizeof(lns_bh_keypoint))

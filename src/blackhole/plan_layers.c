@@ -184,9 +184,7 @@ lns_blackhole_host_layout lns_blackhole_host_layout_of(lns_blackhole_grid grid) 
     const size_t width = (size_t)grid.across * LNS_BLACKHOLE_BLOCK_WIDTH,
                  height = (size_t)grid.down * LNS_BLACKHOLE_BLOCK_HEIGHT;
     lns_blackhole_host_layout layout = {0};
-    layout.frame_row = width + 2 * LNS_BLACKHOLE_MARGIN_COLUMNS;
-    layout.frame = LNS_BLACKHOLE_MARGIN_ROWS * layout.frame_row + LNS_BLACKHOLE_MARGIN_COLUMNS;
-    layout.scores = ALIGNED(layout.frame_row * (height + 2 * LNS_BLACKHOLE_MARGIN_ROWS));
+    layout.scores = ALIGNED(width * height);
     layout.scores_row = width * sizeof(float);
     layout.descriptors = layout.scores + height * layout.scores_row;
     const size_t blocks = (size_t)grid.down * (size_t)grid.across;

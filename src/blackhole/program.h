@@ -77,8 +77,10 @@ typedef struct lns_bh_convolution {
 
 /* ---- First layer and scores ------------------------------------------------------------------------- */
 
-/* For each of `width` x `height` pixels the 3 x 3 neighbourhood, as channels 0..8 of a plane; channels 9 and 10 are 1,
- * the others 0. The neighbourhood of pixel (0, 0) begins at `bytes`. */
+/* For each of `width` x `height` pixels the 3 x 3 neighbourhood, column by column: row r of column c is channel
+ * LNS_BH_COLUMN * c + r of a plane. Channel 3 of each column is 1, those behind the third column are 0. The neighbourhood
+ * of pixel (0, 0) begins at `bytes`. */
+#define LNS_BH_COLUMN 4
 typedef struct lns_bh_image {
     uint32_t bytes, bytes_row; /* gray levels, and the distance of rows of them */
     uint32_t output;
@@ -113,7 +115,7 @@ typedef struct lns_bh_suppression {
     uint32_t width, height;
     uint32_t x, y;                      /* of the first pixel in the frame */
     uint32_t frame_width, frame_height; /* for the border */
-    uint32_t lists, list_size;          /* where each thread leaves its keypoints, and the distance of lists in bytes */
+    uint32_t lists, list_size;          /* where each core leaves its keypoints, and the distance of lists in bytes */
     uint32_t host_low, host_high;       /* of the block's lists in the memory of the host, */
     uint32_t host_tile;                 /* which is that of this tile; LNS_BH_NOC_TILE */
 } lns_bh_suppression;
@@ -125,7 +127,7 @@ typedef struct lns_bh_keypoint {
 
 /* A list: the number of its keypoints, then from 64 bytes on the keypoints. */
 #define LNS_BH_LIST_HEADER 64
-#define LNS_BH_LISTS 3 /* one of each thread */
+#define LNS_BH_LISTS 4 /* one of each core that looks for them */
 
 /* ---- Moving data ------------------------------------------------------------------------------------ */
 
@@ -196,8 +198,8 @@ enum {
     LNS_BH_CONVOLUTION = 1, /* lns_bh_convolution; done when the next step begins */
     LNS_BH_IMAGE = 2,       /* lns_bh_image */
     LNS_BH_SCORES = 3,      /* lns_bh_scores */
-    LNS_BH_FETCH = 4,       /* lns_bh_copies into L1: begins them */
-    LNS_BH_SEND = 5,        /* lns_bh_copies out of L1: begins them */
+    LNS_BH_FETCH = 4,       /* lns_bh_copies into L1: begins them, on NoC 0 */
+    LNS_BH_SEND = 5,        /* lns_bh_copies out of L1: begins them, on NoC 1 */
     LNS_BH_LAND = 6,        /* waits for all copies that have begun */
     LNS_BH_FILL = 7,        /* lns_bh_fills */
     LNS_BH_SIGNAL = 8,      /* lns_bh_signal: adds 1 to the counter of each of the tiles */
@@ -206,7 +208,8 @@ enum {
     LNS_BH_SEND_LISTS = 11, /* lns_bh_suppression: begins to send as much of the lists as there is */
     LNS_BH_BEGIN = 12,      /* lns_bh_convolution: begins it; steps up to the next JOIN run meanwhile */
     LNS_BH_JOIN = 13,       /* waits until it is done */
-    LNS_BH_STREAM = 14      /* lns_bh_stream */
+    LNS_BH_STREAM = 14,     /* lns_bh_stream */
+    LNS_BH_ARRIVE = 15      /* waits for all that have begun but those of SEND and SEND_LISTS */
 };
 
 typedef struct lns_bh_step {

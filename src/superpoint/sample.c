@@ -159,7 +159,7 @@ __attribute__((target("avx2"))) static void sample_all_avx2(const source *s, con
     sample_all(s, pixels, count, descriptors);
 }
 
-__attribute__((target("avx512f,avx512bw,avx512dq,avx512vl"))) static void
+__attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,prefer-vector-width=512"))) static void
 sample_all_avx512(const source *s, const uint32_t *pixels, size_t count, float *descriptors) {
     sample_all(s, pixels, count, descriptors);
 }

@@ -97,10 +97,12 @@ static void make_planes(layer_case *c) {
     c->layer.out.address = align(c->weights_at + c->weight_bytes);
 }
 
-/* Pixels of the first layer: 9 numbers of a byte, and two ones. Other inputs: what a ReLU leaves. */
+/* Pixels of the first layer: three columns of three numbers of a byte and a one. Other inputs: what a ReLU leaves. */
 static uint16_t random_input(const layer_case *c, size_t channel) {
     if (c->shape->inputs == 1)
-        return lns_blackhole_bfloat16(channel < 9 ? floorf((random_unit() + 1) * 128) : channel < 11 ? 1.0f : 0.0f);
+        return lns_blackhole_bfloat16(channel >= 12       ? 0.0f
+                                      : channel % 4 == 3 ? 1.0f
+                                                         : floorf((random_unit() + 1) * 128));
     const float value = random_unit() * 3;
     return lns_blackhole_bfloat16(value > 0 ? value : 0);
 }
@@ -151,7 +153,8 @@ static double sum_at(const layer_case *c, int output, int x, int y) {
             const float raw = weights[input * positions + position]; /* the first layer keeps 16 bits of it */
             const double weight = s->inputs == 1 ? raw : lns_blackhole_float32(lns_blackhole_bfloat16(raw));
             const int dx = position % s->kernel - s->kernel / 2, dy = position / s->kernel - s->kernel / 2;
-            sum += weight * (s->inputs == 1 ? input_at(c, position, x, y) : input_at(c, input, x + dx, y + dy));
+            sum += weight * (s->inputs == 1 ? input_at(c, position % 3 * 4 + position / 3, x, y)
+                                            : input_at(c, input, x + dx, y + dy));
         }
     return s->flags & LNS_BH_RELU && sum < 0 ? 0 : sum;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Core B: boots the tile, waits for requests, and walks through the program of one. */
 #include "noc.h"
+#include "work.h"
 
 static void configure(uint32_t word, uint32_t value) {
     word_at(CONFIGURATION)[word] = value;
@@ -84,17 +85,17 @@ static void copy_rows(noc *n, uint32_t kind, const volatile lns_bh_copy *c, uint
                       uint32_t size) {
     const uint32_t rows = c->rows, local_row = c->local_row, remote_row = c->remote_row, tile = c->remote_tile;
     if (kind == LNS_BH_FETCH) {
-        noc_begin_rows(NOC_READ, tile, n->own_tile, size);
+        noc_begin_rows(n, NOC_READ, tile, n->own_tile, size);
         n->reads += rows;
     } else {
-        noc_begin_rows(NOC_WRITE, n->own_tile, tile, size);
+        noc_begin_rows(n, NOC_WRITE, n->own_tile, tile, size);
         n->writes += rows;
     }
     for (uint32_t row = 0; row < rows; row++, local += local_row, remote += remote_row) {
         if (kind == LNS_BH_FETCH)
-            noc_row(remote, local);
+            noc_row(n, remote, local);
         else
-            noc_row(local, remote);
+            noc_row(n, local, remote);
     }
 }
 
@@ -121,8 +122,8 @@ static void send_lists(noc *n, const volatile lns_bh_suppression *s) {
     const uint32_t tile = s->host_tile, size = s->list_size;
     for (uint32_t i = 0, list = s->lists; i < LNS_BH_LISTS; i++, list += size) {
         const uint32_t bytes = LNS_BH_LIST_HEADER + load_fresh(word_at(list)) * sizeof(lns_bh_keypoint);
-        noc_begin_rows(NOC_WRITE, n->own_tile, tile, (bytes + 63) / 64 * 64);
-        noc_row(list, host + i * size);
+        noc_begin_rows(n, NOC_WRITE, n->own_tile, tile, (bytes + 63) / 64 * 64);
+        noc_row(n, list, host + i * size);
         n->writes++;
     }
 }
@@ -180,7 +181,7 @@ static void stream(noc *n, const volatile lns_bh_stream *s) {
                             rest < NOC_LARGEST ? rest : NOC_LARGEST, 1 + piece % 2);
         if (piece == 0)
             continue;
-        noc_wait_for_tag(1 + (piece - 1) % 2);
+        noc_wait_for_tag(n, 1 + (piece - 1) % 2);
         if (others > 0)
             noc_multicast(n, at + before, s->rectangle, others,
                           size - before < NOC_LARGEST ? size - before : NOC_LARGEST);
@@ -189,8 +190,9 @@ static void stream(noc *n, const volatile lns_bh_stream *s) {
     announce(n, s);
 }
 
-/* Returns 1 + the index of a step of unknown kind, or 0. */
-static uint32_t run_program(noc *n, uint32_t address) {
+/* `n` is for what other tiles and DRAM have, and `away` for what leaves this tile: what is on a slow way to the host
+ * holds up nothing else. Returns 1 + the index of a step of unknown kind, or 0. */
+static uint32_t run_program(noc *n, noc *away, uint32_t address) {
     const volatile lns_bh_step *step = (const volatile lns_bh_step *)address;
     fence(); /* the host may have written a new program */
     for (uint32_t i = 0;; i++) {
@@ -214,14 +216,22 @@ static uint32_t run_program(noc *n, uint32_t address) {
         case LNS_BH_SCORES:
         case LNS_BH_KEYPOINTS:
             begin(kind, at);
+            do_part(kind, at, WORKER_B);
+            fence();
             join();
             break;
         case LNS_BH_FETCH:
-        case LNS_BH_SEND:
             copy_all(n, kind, (const volatile lns_bh_copies *)at);
+            break;
+        case LNS_BH_SEND:
+            copy_all(away, kind, (const volatile lns_bh_copies *)at);
+            break;
+        case LNS_BH_ARRIVE:
+            noc_land(n);
             break;
         case LNS_BH_LAND:
             noc_land(n);
+            noc_land(away);
             break;
         case LNS_BH_FILL:
             fill_all((const volatile lns_bh_fills *)at);
@@ -236,7 +246,7 @@ static uint32_t run_program(noc *n, uint32_t address) {
             stream(n, (const volatile lns_bh_stream *)at);
             break;
         case LNS_BH_SEND_LISTS:
-            send_lists(n, (const volatile lns_bh_suppression *)at);
+            send_lists(away, (const volatile lns_bh_suppression *)at);
             break;
         default:
             return i + 1;
@@ -265,17 +275,18 @@ static void start_threads(void) {
 }
 
 int main(void) {
-    noc n;
+    noc n, away;
     configure_once();
     start_threads();
-    noc_begin(&n);
+    noc_begin(&n, NOC_REGISTERS);
+    noc_begin(&away, NOC1_REGISTERS);
     uint32_t done = control()->finished;
     control()->ready = LNS_BH_READY;
     for (;;) {
         const uint32_t request = load_fresh(&control()->request);
         if (request == done)
             continue;
-        control()->bad_step = run_program(&n, control()->program);
+        control()->bad_step = run_program(&n, &away, control()->program);
         fence();
         done = request;
         control()->finished = done;
