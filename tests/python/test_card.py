@@ -11,6 +11,7 @@ import sys
 import pytest
 
 import lensing
+import tt_superpoint
 from python.places import environment
 
 OPEN = """
@@ -125,6 +126,17 @@ def test_on_the_cpu(model, synthetic_weights, photo):
         features = other(photo)
     assert features.device_nms is False
     assert pickle.loads(pickle.dumps(features)).device_nms is False
+    assert tt_superpoint.SuperPointOutput(features).device_nms is False
+
+
+def test_results_keep_where_suppression_ran(model, photo):
+    """Results as a card gives them, made of those of the CPU."""
+    make, arguments = model(photo).__reduce__()
+    features = make(*arguments[:-1], {**arguments[-1], "device_nms": True})
+    assert features.device_nms is True
+    assert pickle.loads(pickle.dumps(features)).device_nms is True
+    out = pickle.loads(pickle.dumps(tt_superpoint.SuperPointOutput(features)))
+    assert out.device_nms is True and out.to_dict()["device_nms"] is True
 
 
 SIMULATED = """
