@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A model on a Blackhole card: the errors without one, with cards that do not exist (tests/blackhole/fake_cards.c); a
-whole detection on the vendor's simulator, when LENSING_TTSIM names it and LENSING_LONG is set, since that takes minutes."""
+whole detection on the vendor's simulator when LENSING_TTSIM names it and LENSING_LONG is set: that takes minutes."""
 
 import json
 import os
@@ -164,7 +164,9 @@ def test_on_the_simulator(program, synthetic_weights, photo, tmp_path):
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
     assert told["config"] == {
-        "backend": "blackhole", "device": "simulator", "precision": "bf16",
+        "backend": "blackhole",
+        "device": "simulator",
+        "precision": "bf16",
         "device_config": {"dispatch": "resident", "num_command_queues": 1, "compute_grid": "12x10"},
     }
     assert told["repr"].endswith(", bf16, simulator>")
