@@ -56,10 +56,22 @@ typedef struct lns_selftest_step {
     double ms;        /**< how long it took */
 } lns_selftest_step;
 
+/** How to check a card. Call lns_blackhole_selftest_options_init() first. */
+typedef struct lns_blackhole_selftest_options {
+    size_t struct_size;
+    int device_id;       /**< N of /dev/tenstorrent/N; -1: TT_DEVICE_ID, or 0 */
+    int with_reset;      /**< not 0: restart the chip first, which takes seconds and ends whatever else uses it */
+    const char *weights; /**< of the step that runs the network, as in lns_superpoint_options; NULL: the environment
+                            decides, and without weights that step is skipped */
+} lns_blackhole_selftest_options;
+
+/** Defaults: device_id -1, no reset, weights NULL. */
+LNS_API void lns_blackhole_selftest_options_init(lns_blackhole_selftest_options *options);
+
 /** Prepares a check of a card; nothing is done to it yet. With LENSING_TTSIM in the environment, the check is of the
- * simulator that it names. @param device_id N of /dev/tenstorrent/N; -1: TT_DEVICE_ID, or 0. @param with_reset not 0:
- * restart the chip first, which takes seconds and ends whatever else uses it. */
-LNS_API lns_status lns_blackhole_selftest_open(int device_id, int with_reset, lns_blackhole_selftest **selftest);
+ * simulator that it names. @param options NULL: the defaults. */
+LNS_API lns_status lns_blackhole_selftest_open(const lns_blackhole_selftest_options *options,
+                                               lns_blackhole_selftest **selftest);
 
 /** Takes the next step. @param struct_size sizeof(lns_selftest_step) as the caller knows it. Returns an error only when
  * the call itself was wrong: that a step failed is in its outcome. */

@@ -138,6 +138,7 @@ typedef struct lns_superpoint_info {
     const char *license;    /**< licence of the weights as far as known; one line */
     int32_t border_removal_distance;
     const char *device; /**< what runs the network: "cpu", the card's "/dev/tenstorrent/N", or "simulator" */
+    int has_failed;     /**< not 0: the card failed in a call, and every further one fails; open the model again */
 } lns_superpoint_info;
 
 /** Fills @p info. @param struct_size sizeof(lns_superpoint_info) as the caller knows it. */

@@ -32,9 +32,9 @@ _lensing() {
             info) options='--json --weights --help' ;;
             bench) options='--json --layers --runs --image --weights --threads --precision --backend --device-id --quiet
                 --help' ;;
-            blackhole-selftest) options='--device-id --reset --json --help' ;;
-            serve) options='--host --port --weights --threads --precision --api-key-file --max-body --max-body-memory
-                --max-pixels --max-connections --queue --queue-timeout --header-timeout --body-timeout --write-timeout
+            blackhole-selftest) options='--device-id --reset --weights --json --help' ;;
+            serve) options='--host --port --weights --threads --precision --backend --device-id --api-key-file
+                --max-body --max-body-memory --max-pixels --max-connections --queue --queue-timeout --header-timeout --body-timeout --write-timeout
                 --min-rate --idle-timeout --drain-timeout --help' ;;
         esac
         mapfile -t COMPREPLY < <(compgen -W "$options" -- "$cur")

@@ -23,7 +23,7 @@ from ._hdf5 import HDF5Writer
 from ._matches import Matches, match
 from ._native import BUILTIN_WEIGHTS, DEFAULT_REPOSITORY, VERSION
 from ._superpoint import SuperPoint
-from ._types import ArrayLike, DetectParameters, EncodedImage, ImageLike, ModelInfo, Precision
+from ._types import ArrayLike, Backend, DetectParameters, EncodedImage, ImageLike, ModelInfo, Precision
 
 __version__: str = VERSION
 
@@ -31,6 +31,7 @@ __all__ = [
     "BUILTIN_WEIGHTS",
     "DEFAULT_REPOSITORY",
     "ArrayLike",
+    "Backend",
     "ClosedError",
     "DetectParameters",
     "DownloadError",

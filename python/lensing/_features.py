@@ -112,6 +112,11 @@ class Features:
         """The weights that found them: name and license."""
         return {"name": self._facts["weights"], "license": self._facts["license"]}
 
+    @property
+    def device_nms(self) -> bool:
+        """Whether suppression ran on a card, and not on the CPU: for radii 1 to 8, with backend "blackhole"."""
+        return self._facts["device_nms"]
+
     def __len__(self) -> int:
         """Number of keypoints."""
         return len(self._native)

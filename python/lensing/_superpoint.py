@@ -13,7 +13,7 @@ from ._errors import WeightsError
 from ._features import Features
 from ._images import open_image, split_batch
 from ._matches import Matches, match
-from ._types import DetectParameters, ExifMode, ImageLike, ModelInfo, Path, Precision
+from ._types import Backend, DetectParameters, ExifMode, ImageLike, ModelInfo, Path, Precision
 
 if TYPE_CHECKING:
     from ._types import FloatArray
@@ -41,7 +41,8 @@ class SuperPoint:
     global lock while they work. The result for an image does not depend on threads, on other calls, or on the form in
     which the image came.
 
-    A model that was open when a process forked works in the child too, on one thread for each call.
+    A model that was open when a process forked works in the child too, on one thread for each call; one on a card does
+    not, and says so.
 
     Args:
         weights: a folder with config.json and model.safetensors, a .safetensors file, or a Hugging Face repository id,
@@ -50,21 +51,36 @@ class SuperPoint:
             `lensing.BUILTIN_WEIGHTS`. Nothing is downloaded: see from_pretrained().
         threads: threads that one call uses, 0 to 256; 0: as many as the CPU has.
         precision: arithmetic of the network: "fp32", or "bf16", which is about twice as fast and a little less exact,
-            and needs a CPU with AVX512_BF16.
+            and needs a CPU with AVX512_BF16. A card has products of bfloat16, whatever this says.
+        backend: "cpu", or "blackhole": a Tenstorrent Blackhole card, which one model uses at a time; where
+            LENSING_TTSIM names the vendor's simulator, that in its place.
+        device_id: N of the card /dev/tenstorrent/N; None: TT_DEVICE_ID, or 0. Without meaning on the CPU.
 
     Raises:
         WeightsError: there are no such weights, or they are not those of a SuperPoint.
-        UnsupportedError: the CPU has no such arithmetic.
-        ValueError: a number is out of range.
+        UnsupportedError: the CPU has no such arithmetic; there is no such card, or its driver or firmware does not do.
+        OSError: the card is in use, or does not answer.
+        ValueError: a number is out of range, or TT_DEVICE_ID is no number; there is no such backend.
     """
 
     __slots__ = ("__weakref__", "_model")
 
-    def __init__(self, weights: Path | None = None, threads: int = 0, precision: Precision = "fp32") -> None:
+    def __init__(
+        self,
+        weights: Path | None = None,
+        threads: int = 0,
+        precision: Precision = "fp32",
+        *,
+        backend: Backend = "cpu",
+        device_id: int | None = None,
+    ) -> None:
         if not isinstance(precision, str):
             raise TypeError(f"precision is {precision!r}; it must be a name such as 'fp32'")
+        if backend not in ("cpu", "blackhole"):
+            raise ValueError(f"backend is {backend!r}; it must be 'cpu' or 'blackhole'")
+        number = -1 if device_id is None else _check.integer("device_id", device_id, 0, 2**31 - 1)
         name = None if weights is None else os.fsencode(weights)
-        self._model = _native.open_model(name, _check.threads(threads), precision)
+        self._model = _native.open_model(name, _check.threads(threads), precision, backend, number)
 
     @classmethod
     def from_pretrained(
@@ -74,6 +90,8 @@ class SuperPoint:
         revision: str | None = None,
         threads: int = 0,
         precision: Precision = "fp32",
+        backend: Backend = "cpu",
+        device_id: int | None = None,
         local_files_only: bool = False,
     ) -> Self:
         """Opens a model, and downloads its weights into the Hugging Face cache first if they are not there. The weights
@@ -86,11 +104,14 @@ class SuperPoint:
                 the default branch.
             threads: as for SuperPoint().
             precision: as for SuperPoint().
+            backend: as for SuperPoint().
+            device_id: as for SuperPoint().
             local_files_only: never use the network.
 
         Raises:
             WeightsError: there are no such weights.
             DownloadError: they could not be downloaded.
+            UnsupportedError, OSError, ValueError: as for SuperPoint().
         """
         name = None if name_or_path is None else os.fspath(name_or_path)
         if revision is not None:
@@ -99,12 +120,12 @@ class SuperPoint:
                 raise ValueError(f"revision is {revision!r}, but {name!r} is a path; a revision is one of a repository")
             name = f"{name}@{revision}"
         try:
-            return cls(name, threads, precision)
+            return cls(name, threads, precision, backend=backend, device_id=device_id)
         except WeightsError:
             if local_files_only or not _is_repository(name):
                 raise
         _native.fetch_weights(None if name is None else os.fsencode(name))
-        return cls(name, threads, precision)
+        return cls(name, threads, precision, backend=backend, device_id=device_id)
 
     @overload
     def __call__(  # type: ignore[overload-overlap]  # text and bytes are sequences too, and are one image
@@ -275,4 +296,5 @@ class SuperPoint:
         if self.closed:
             return "<lensing.SuperPoint: closed>"
         info = self.info
-        return f"<lensing.SuperPoint: {info['repository']}, {info['precision']}, {info['threads']} threads>"
+        device = f"{info['threads']} threads" if info["backend"] == "cpu" else info["device"]
+        return f"<lensing.SuperPoint: {info['repository']}, {info['precision']}, {device}>"

@@ -17,6 +17,9 @@ Path: TypeAlias = str | os.PathLike[str]
 Precision: TypeAlias = Literal["fp32", "bf16"]
 """Arithmetic of the network."""
 
+Backend: TypeAlias = Literal["cpu", "blackhole"]
+"""What runs the network: the CPU, or a Tenstorrent Blackhole card."""
+
 ExifMode: TypeAlias = Literal["ignore", "apply"]
 """What to do with the EXIF orientation of a file: nothing, or turn the image upright."""
 
@@ -69,12 +72,15 @@ class ModelInfo(TypedDict):
     """Facts about an open model."""
 
     backend: str
-    """What computes: "cpu"."""
+    """What computes: "cpu" or "blackhole"."""
+    device: str
+    """"cpu", the card, such as "/dev/tenstorrent/0", or "simulator"."""
     cpu_path: str
-    """Kernel set: "c", "avx2" or "avx512"."""
+    """Kernel set: "c", "avx2" or "avx512"; "" on a card."""
     precision: str
+    """"fp32" or "bf16"; a card has products of bfloat16."""
     threads: int
-    """Threads that one call uses."""
+    """Threads that one call uses; 1 on a card."""
     file: str | None
     """The safetensors file; None: the weights inside the library."""
     repository: str
@@ -116,6 +122,7 @@ class Facts(TypedDict):
     keypoint_threshold: float
     nms_radius: int
     border_removal_distance: int
+    device_nms: bool
     preprocess: float
     forward: float
     postprocess: float

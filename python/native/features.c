@@ -73,13 +73,14 @@ static PyObject *get_descriptors(PyObject *self, void *closure) {
 static PyObject *get_facts(PyObject *self, void *closure) {
     (void)closure;
     const lns_features *f = lns_py_features(self);
-    return Py_BuildValue("{sI sI si sd si si sd sd sd sN sN}",                       //
+    return Py_BuildValue("{sI sI si sd si si sO sd sd sd sN sN}",                    //
                          "image_width", (unsigned)f->image_width,                    //
                          "image_height", (unsigned)f->image_height,                  //
                          "max_keypoints", (int)f->max_keypoints,                     //
                          "keypoint_threshold", f->keypoint_threshold,                //
                          "nms_radius", (int)f->nms_radius,                           //
                          "border_removal_distance", (int)f->border_removal_distance, //
+                         "device_nms", f->device_nms ? Py_True : Py_False,           //
                          "preprocess", f->timing_ms.preprocess,                      //
                          "forward", f->timing_ms.forward,                            //
                          "postprocess", f->timing_ms.postprocess,                    //
@@ -88,18 +89,16 @@ static PyObject *get_facts(PyObject *self, void *closure) {
 }
 
 static bool take_facts(PyObject *facts, lns_features *f) {
-    static char *names[] = {"image_width",   "image_height",
-                            "max_keypoints", "keypoint_threshold",
-                            "nms_radius",    "border_removal_distance",
-                            "preprocess",    "forward",
-                            "postprocess",   "weights",
-                            "license",       NULL};
+    static char *names[] = {
+        "image_width", "image_height", "max_keypoints", "keypoint_threshold", "nms_radius", "border_removal_distance",
+        "device_nms",  "preprocess",   "forward",       "postprocess",        "weights",    "license",
+        NULL};
     unsigned width = 0, height = 0;
-    int max_keypoints = 0, nms_radius = 0, border = 0;
+    int max_keypoints = 0, nms_radius = 0, border = 0, device_nms = 0;
     PyObject *none = PyTuple_New(0);
     const bool parsed = none != NULL && PyArg_ParseTupleAndKeywords(
-                                            none, facts, "IIidiidddO&O&:make_features", names, &width, &height,
-                                            &max_keypoints, &f->keypoint_threshold, &nms_radius, &border,
+                                            none, facts, "IIidiipdddO&O&:make_features", names, &width, &height,
+                                            &max_keypoints, &f->keypoint_threshold, &nms_radius, &border, &device_nms,
                                             &f->timing_ms.preprocess, &f->timing_ms.forward, &f->timing_ms.postprocess,
                                             lns_py_text_or_none, &f->weights, lns_py_text_or_none, &f->license);
     Py_XDECREF(none);
@@ -110,6 +109,7 @@ static bool take_facts(PyObject *facts, lns_features *f) {
     f->max_keypoints = max_keypoints;
     f->nms_radius = nms_radius;
     f->border_removal_distance = border;
+    f->device_nms = device_nms;
     return parsed;
 }
 

@@ -90,8 +90,8 @@ PyObject *lns_py_open_model(PyObject *module, PyObject *arguments) {
     const char *precision;
     lns_superpoint_options options;
     lns_superpoint_options_init(&options);
-    if (!PyArg_ParseTuple(arguments, "O&is:open_model", lns_py_text_or_none, &options.weights, &options.threads,
-                          &precision) ||
+    if (!PyArg_ParseTuple(arguments, "O&issi:open_model", lns_py_text_or_none, &options.weights, &options.threads,
+                          &precision, &options.backend, &options.device_id) ||
         !take_precision(precision, &options.precision))
         return NULL;
     model *made = lns_py_new(lns_py_state_of(module)->model);
@@ -210,8 +210,9 @@ static PyObject *model_describe(PyObject *self, PyObject *nothing) {
         return NULL;
     lns_superpoint_info info;
     const lns_status status = lns_superpoint_describe(superpoint, &info, sizeof info);
-    PyObject *facts = status == LNS_OK ? Py_BuildValue("{ss ss ss si sN sN sN sN ss si}",                  //
+    PyObject *facts = status == LNS_OK ? Py_BuildValue("{ss ss ss ss si sN sN sN sN ss si}",               //
                                                        "backend", info.backend,                            //
+                                                       "device", info.device,                              //
                                                        "cpu_path", info.cpu_path,                          //
                                                        "precision", info.precision,                        //
                                                        "threads", info.threads,                            //

@@ -8,8 +8,9 @@
         print(len(out), out.keypoints[:3], out.scores[:3], out.descriptors.shape)
 
 For programs that were written for that package: same names, arguments, defaults and results. The network runs on the
-CPU; what an argument says about a card is checked, shown in `SuperPoint.config`, and changes no result. New programs
-should take the package `lensing`, which this one is a layer over.
+CPU, or on a card with device="blackhole", or when the variable LENSING_BACKEND is "blackhole". What else is said about
+a card is checked, shown in `SuperPoint.config`, and changes no result. New programs should take the package `lensing`,
+which this one is a layer over.
 
 PyTorch is imported when a result is first asked for a tensor. Until then nothing here needs it, and
 `SuperPointOutput.numpy` and `to_dict` never do.

@@ -1,15 +1,33 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arguments and variables about a Tenstorrent card. They are checked; the network runs on the CPU."""
+"""Arguments and variables about a Tenstorrent card."""
 
 import os
 import warnings
 from typing import Any, Literal, TypeAlias
 
-from lensing import _check
+from lensing import Backend, _check
 
 Dispatch: TypeAlias = Literal["auto", "eth", "worker"]
 
 _DISPATCH = ("auto", "eth", "worker")
+
+DEVICE_CONFIG: dict[str, Any] = {"dispatch": "resident", "num_command_queues": 1, "compute_grid": "12x10"}
+"""What there is of these on a card: one program that stays on 12 x 10 tiles, and one doorbell."""
+
+
+def backend(device: object) -> Backend:
+    """What runs the network: what `device` names, else `$LENSING_BACKEND`, if it is set and not empty, else the CPU.
+
+    An open device of ttnn stays with its owner, so the CPU takes its place.
+    """
+    if device is not None:
+        return "blackhole" if str(device) == "blackhole" else "cpu"
+    name = os.environ.get("LENSING_BACKEND") or "cpu"
+    if name == "blackhole":
+        return "blackhole"
+    if name != "cpu":
+        raise ValueError(f"LENSING_BACKEND is {name!r}; it must be 'cpu' or 'blackhole'")
+    return "cpu"
 
 
 def check(device: object, device_id: int, dispatch: str, trace_region_size: int) -> dict[str, Any]:
@@ -27,7 +45,7 @@ def check(device: object, device_id: int, dispatch: str, trace_region_size: int)
         if dispatch not in _DISPATCH:
             raise ValueError(f"SP_DISPATCH is {dispatch!r}; it must be 'auto', 'eth' or 'worker'")
     if dispatch != "auto":
-        _warn(f"dispatch is {dispatch!r}, but the network runs on the CPU; results are the same")
+        _warn(f"dispatch is {dispatch!r}, but Lensing has no dispatch cores; results are the same")
     return {
         "device": None if device is None else str(device),
         "device_id": _check.integer("device_id", device_id, 0, 2**31 - 1),
@@ -44,11 +62,11 @@ def quieten(verbose: bool) -> None:
 
 
 def _unused_device(device: object) -> str | None:
-    """What there is to say of a device. An open one is an object of ttnn; "cpu" is what really computes."""
-    if device is None or str(device) == "cpu":
+    """What there is to say of a device. An open one is an object of ttnn."""
+    if device is None or str(device) in ("cpu", "blackhole"):
         return None
     if isinstance(device, str | int | float) or type(device).__module__.partition(".")[0] == "torch":
-        raise ValueError(f"device is {device!r}; it must be None, 'cpu' or an open device of ttnn")
+        raise ValueError(f"device is {device!r}; it must be None, 'cpu', 'blackhole' or an open device of ttnn")
     return f"device is a {type(device).__name__}, but the network runs on the CPU; the device is left alone"
 
 

@@ -33,9 +33,6 @@ class SuperPointOutput:
 
     __slots__ = ("_features", "_tensors")
 
-    device_nms = False
-    """Whether suppression ran on a card: it runs on the CPU."""
-
     def __init__(self, features: lensing.Features) -> None:
         """For the package itself: results come from a SuperPoint."""
         self._features = features
@@ -78,6 +75,11 @@ class SuperPointOutput:
     def scale(self) -> tuple[float, float]:
         """(x, y): width / 640 and height / 480 of the image."""
         return self._features.scale
+
+    @property
+    def device_nms(self) -> bool:
+        """Whether suppression ran on a card, and not on the CPU: for radii 1 to 8, when the model is on one."""
+        return self._features.device_nms
 
     @property
     def timing_ms(self) -> Timing:

@@ -73,8 +73,9 @@ class SuperPoint:
                 model.safetensors.
             revision: commit, branch or tag of the repository. None: for the default repository commit 734450e9, for
                 others the default branch. Without meaning for a folder.
-            device: None, "cpu", or an open device of ttnn, which is left alone, with a RuntimeWarning.
-            device_id: number of a card, at least 0. Kept in `config`.
+            device: "cpu", or "blackhole": the card `device_id`; None: what `$LENSING_BACKEND` says, else the CPU. An
+                open device of ttnn is left alone, with a RuntimeWarning, and the CPU takes its place.
+            device_id: number of a card, at least 0: N of /dev/tenstorrent/N. Without meaning on the CPU.
             dispatch: "auto", "eth" or "worker"; `$SP_DISPATCH` takes the place of "auto". The last two give a
                 RuntimeWarning.
             warmup_variants: what to prepare: None or "default", "minimal" or False, "all", or a dict with any of the
@@ -90,10 +91,13 @@ class SuperPoint:
         Raises:
             lensing.WeightsError: an OSError: there are no such weights.
             lensing.DownloadError: an OSError: they could not be downloaded.
+            lensing.UnsupportedError: a RuntimeError: there is no such card, or its driver or firmware does not do.
+            OSError: the card is in use, or does not answer.
             ValueError: a value is out of range, or not known.
             TypeError: a value is of another type.
         """
         requested = _card.check(device, device_id, dispatch, trace_region_size)
+        backend = _card.backend(device)
         wanted = warmup.variants(warmup_variants, precompile_sizes, precompile_nms_radii)
         _card.quieten(verbose)
         name = os.fspath(pretrained_model_name_or_path)
@@ -102,7 +106,14 @@ class SuperPoint:
         elif revision is None and name == lensing.DEFAULT_REPOSITORY:
             revision = _DEFAULT_REVISION
         model = cls(
-            lensing.SuperPoint.from_pretrained(name, revision=revision, local_files_only=local_files_only), requested
+            lensing.SuperPoint.from_pretrained(
+                name,
+                revision=revision,
+                backend=backend,
+                device_id=requested["device_id"],
+                local_files_only=local_files_only,
+            ),
+            requested,
         )
         try:
             model._preparation.prepare(wanted)
@@ -258,7 +269,8 @@ class SuperPoint:
         """Facts about the model, as a new dict.
 
         - repository, revision, local_dir, license: of the weights;
-        - backend ("cpu"), precision, border_removal_distance;
+        - backend ("cpu" or "blackhole"), device ("cpu", "/dev/tenstorrent/N" or "simulator"), precision,
+          border_removal_distance;
         - device_config: dispatch, num_command_queues and compute_grid, as the server's /info has them;
         - requested: device, device_id, dispatch and trace_region_size, as they were given;
         - warmup_variants: what is ready: sizes, nms_radii, decoders, num_workers, fallbacks;
@@ -273,9 +285,12 @@ class SuperPoint:
             "local_dir": info["local_dir"],
             "license": info["license"],
             "backend": info["backend"],
+            "device": info["device"],
             "precision": info["precision"],
             "border_removal_distance": info["border_removal_distance"],
-            "device_config": {
+            "device_config": dict(_card.DEVICE_CONFIG)
+            if info["backend"] == "blackhole"
+            else {
                 "dispatch": f"cpu-{info['cpu_path']}",
                 "num_command_queues": 1,
                 "compute_grid": f"{info['threads']}x1",

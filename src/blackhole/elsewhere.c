@@ -2,7 +2,15 @@
 /* Blackhole cards on systems other than Linux, which have no driver for them. */
 #include <lensing/blackhole.h>
 
+#include <string.h>
+
 #include "base/error.h"
+
+void lns_blackhole_selftest_options_init(lns_blackhole_selftest_options *options) {
+    memset(options, 0, sizeof *options);
+    options->struct_size = sizeof *options;
+    options->device_id = -1;
+}
 
 static lns_status refuse(void) {
     return lns_fail(LNS_ERROR_UNSUPPORTED, "Blackhole cards can be used on Linux only");
@@ -16,9 +24,9 @@ lns_status lns_blackhole_list(lns_blackhole_card *cards, size_t struct_size, siz
     return LNS_OK;
 }
 
-lns_status lns_blackhole_selftest_open(int device_id, int with_reset, lns_blackhole_selftest **selftest) {
-    (void)device_id;
-    (void)with_reset;
+lns_status lns_blackhole_selftest_open(const lns_blackhole_selftest_options *options,
+                                       lns_blackhole_selftest **selftest) {
+    (void)options;
     *selftest = NULL;
     return refuse();
 }

@@ -335,8 +335,13 @@ static lns_status run_cores(lns_blackhole_selftest *selftest, char *detail, size
     lns_status status = start_cores(selftest);
     while (status == LNS_OK && next_tile(selftest, &count, &tile))
         status = wait_for_core(selftest, tile);
+    selftest->cores_run = status == LNS_OK;
     snprintf(detail, size, "core B of %d tiles ran a program and stored the tile's coordinates", count);
     return status;
+}
+
+static const char *skip_without_cores(const lns_blackhole_selftest *selftest) {
+    return selftest->cores_run ? NULL : "no program runs on the cores";
 }
 
 /* ---- Speed -------------------------------------------------------------------------------------- */
@@ -381,5 +386,6 @@ const lns_selftest_entry lns_selftest_entries[] = {
     {"host", "do tiles of the card reach memory of the host?", run_host, 1, NULL},
     {"cores", "do cores start, run, and stop?", run_cores, 1, NULL},
     {"speed", "how fast is the way to the card?", run_speed, 1, skip_on_simulator},
+    {"convolution", "does each tile compute what the host computes?", lns_selftest_convolve, 1, skip_without_cores},
     {NULL, NULL, NULL, 0, NULL},
 };

@@ -113,11 +113,12 @@ typedef struct lns_cli_settings {
 void lns_cli_settings_init(lns_cli_settings *settings);
 /* Writes LNS_CLI_SETTINGS_OPTIONS rows of a table of options. */
 void lns_cli_settings_options(lns_cli_settings *settings, lns_cli_option *rows);
-/* The rows of --weights, --threads, --precision and --device-id alone; the target of the third gets an lns_precision.
- */
+/* The rows of --weights, --threads, --precision, --backend and --device-id alone; the target of the third gets an
+ * lns_precision, of the fourth an lns_cli_backend. */
 lns_cli_option lns_cli_weights_option(const char **target);
 lns_cli_option lns_cli_threads_option(int64_t *target);
 lns_cli_option lns_cli_precision_option(int *target);
+lns_cli_option lns_cli_backend_option(int *target);
 lns_cli_option lns_cli_device_option(int64_t *target);
 void lns_cli_settings_image(const lns_cli_settings *settings, lns_image_options *options);
 /* `options->image` is left NULL. */
@@ -315,6 +316,9 @@ void lns_cli_process_init(void);
 /* The first SIGINT or SIGTERM lets the command end by itself; this says that one came. Check it between pieces of work,
  * and return LNS_CLI_INTERRUPTED. A second signal removes the file named below, and ends the process. */
 bool lns_cli_interrupted(void);
+/* Before a card is opened. When another program resets it, the driver takes its windows away, and the next access
+ * through one is a SIGBUS: a line and LNS_CLI_OTHER then end the process. */
+void lns_cli_expect_card(void);
 /* The temporary file to remove when the process is ended by force; NULL for none. One at a time. */
 void lns_cli_guard_file(const char *path);
 

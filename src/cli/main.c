@@ -36,6 +36,7 @@ static const char main_help[] = "Usage: lensing COMMAND [OPTION]... [ARGUMENT]..
                                 "Environment:\n"
                                 "  LENSING_CPU          kernels to use: c, avx2 or avx512  [the best there are]\n"
                                 "  TT_DEVICE_ID         which card --backend blackhole takes  [0]\n"
+                                "  LENSING_BACKEND      what serve runs on without --backend  [cpu]\n"
                                 "  LENSING_TTSIM        libttsim.so of the simulator to take in place of a card\n"
                                 "  SP_WEIGHTS_DIR       folder with config.json and model.safetensors\n"
                                 "  HF_MODEL             folder, .safetensors file or repository with the weights\n"

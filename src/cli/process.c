@@ -61,6 +61,25 @@ void lns_cli_process_init(void) {
     }
 }
 
+static void on_lost_memory(int number) {
+    static const char text[] =
+        "lensing: the card was reset by another program, or a file shrank, while in use (SIGBUS)\n";
+    (void)number;
+    if (guarded_set)
+        unlink(guarded);
+    const ssize_t written = write(STDERR_FILENO, text, sizeof text - 1);
+    (void)written;
+    _exit(LNS_CLI_OTHER);
+}
+
+void lns_cli_expect_card(void) {
+    struct sigaction action;
+    memset(&action, 0, sizeof action);
+    sigemptyset(&action.sa_mask);
+    action.sa_handler = on_lost_memory;
+    sigaction(SIGBUS, &action, NULL);
+}
+
 bool lns_cli_interrupted(void) {
     return atomic_load(&interrupts) > 0;
 }

@@ -9,16 +9,19 @@ const char lns_cli_blackhole_selftest_help[] =
     "\n"
     "Checks a Tenstorrent Blackhole card, one step after the other, and says of each\n"
     "what it found out: whether the card is there and free, its firmware, each tile,\n"
-    "its memories, and the ways between card and host. It writes to all of the\n"
-    "card's memories; the card must not be in use.\n"
+    "its memories, the ways between card and host, a convolution on all tiles, and\n"
+    "the whole network against the CPU. It writes to all of the card's memories; the\n"
+    "card must not be in use.\n"
     "\n"
     "      --device-id N  the card /dev/tenstorrent/N  [TT_DEVICE_ID, or 0]\n"
     "      --reset        restart the chip first; takes seconds\n"
+    "  -w, --weights W    of the network, as for `lensing detect`  [from the\n"
+    "                     environment; without any that step is skipped]\n"
     "      --json         one JSON object a line for each step\n"
     "  -h, --help         this text\n"
     "\n"
     "With LENSING_TTSIM=libttsim.so in the environment, the vendor's functional\n"
-    "simulator is checked in place of a card.\n"
+    "simulator is checked in place of a card. It takes minutes for the network.\n"
     "\n"
     "Examples:\n"
     "  lensing blackhole-selftest --reset\n"
@@ -31,8 +34,8 @@ static const char *const words[] = {"ok", "FAILED", "skipped"};
 
 static int print_text(const lns_selftest_step *step) {
     lns_cli_text text = {0};
-    lns_cli_text_add(&text, "%-7s  %-9s  %s\n", words[step->outcome], step->name, step->question);
-    lns_cli_text_add(&text, "%20s%s", "", step->detail);
+    lns_cli_text_add(&text, "%-7s  %-11s  %s\n", words[step->outcome], step->name, step->question);
+    lns_cli_text_add(&text, "%22s%s", "", step->detail);
     if (step->outcome != LNS_SELFTEST_SKIPPED)
         lns_cli_text_add(&text, " (%.1f ms)", step->ms);
     lns_cli_text_add(&text, "\n");
@@ -76,11 +79,14 @@ static int take_steps(lns_blackhole_selftest *selftest, int json) {
 }
 
 int lns_cli_blackhole_selftest(int argc, char **argv) {
-    int json = 0, reset = 0, count, code;
+    int json = 0, count, code;
     int64_t device_id = -1;
+    lns_blackhole_selftest_options wanted;
+    lns_blackhole_selftest_options_init(&wanted);
     const lns_cli_option options[] = {
         lns_cli_device_option(&device_id),
-        {.kind = LNS_CLI_FLAG, .name = "reset", .target = &reset, .low = 1},
+        lns_cli_weights_option(&wanted.weights),
+        {.kind = LNS_CLI_FLAG, .name = "reset", .target = &wanted.with_reset, .low = 1},
         {.kind = LNS_CLI_FLAG, .name = "json", .target = &json, .low = 1},
         {.kind = LNS_CLI_END},
     };
@@ -93,7 +99,9 @@ int lns_cli_blackhole_selftest(int argc, char **argv) {
     if (!lns_cli_check_device(device_id))
         return LNS_CLI_USAGE;
     lns_blackhole_selftest *selftest;
-    const lns_status status = lns_blackhole_selftest_open((int)device_id, reset, &selftest);
+    wanted.device_id = (int)device_id;
+    lns_cli_expect_card();
+    const lns_status status = lns_blackhole_selftest_open(&wanted, &selftest);
     if (status != LNS_OK) {
         lns_cli_report(NULL);
         return lns_cli_exit_code(status);

@@ -21,6 +21,9 @@ const char lns_cli_serve_help[] = "Usage: lensing serve [OPTION]...\n"
                                   "      --precision P          arithmetic of the network: fp32, or bf16, which is\n"
                                   "                             faster and less exact, and needs AVX512_BF16\n"
                                   "                             [fp32]\n"
+                                  "      --backend B            cpu, or blackhole: a Tenstorrent card\n"
+                                  "                             [LENSING_BACKEND, or cpu]\n"
+                                  "      --device-id N          the card /dev/tenstorrent/N  [TT_DEVICE_ID, or 0]\n"
                                   "      --api-key-file FILE    its first line is a key that requests must bring as\n"
                                   "                             Authorization: Bearer KEY  [no key]\n"
                                   "\n"
@@ -47,7 +50,7 @@ const char lns_cli_serve_help[] = "Usage: lensing serve [OPTION]...\n"
                                   "\n"
                                   "Exit code: 0 stopped by a signal, 1 the address cannot be had, or requests were\n"
                                   "left unanswered at the end, 2 wrong usage, 3 it could not start (weights,\n"
-                                  "environment, memory), 5 this build has no server.\n";
+                                  "card, environment, memory), 5 this build has no server.\n";
 
 #if LENSING_SERVER
 
@@ -56,7 +59,8 @@ const char lns_cli_serve_help[] = "Usage: lensing serve [OPTION]...\n"
 typedef struct serve {
     int64_t port, threads, max_body, max_body_memory, max_pixels, connections, queue, idle;
     double queue_timeout, header_timeout, body_timeout, write_timeout, drain_timeout, min_rate;
-    int precision;
+    int64_t device_id;
+    int precision, backend; /* an lns_cli_backend, or -1 */
     const char *key_file;
 } serve;
 
@@ -113,6 +117,8 @@ int lns_cli_serve(int argc, char **argv) {
         .write_timeout = 30,
         .drain_timeout = 30,
         .min_rate = 64,
+        .device_id = -1,
+        .backend = -1,
     };
     const lns_cli_option table[] = {
         {LNS_CLI_TEXT, "host", 0, &options.host, 0, 0, false, NULL},
@@ -120,6 +126,8 @@ int lns_cli_serve(int argc, char **argv) {
         lns_cli_weights_option(&options.weights),
         lns_cli_threads_option(&given.threads),
         lns_cli_precision_option(&given.precision),
+        lns_cli_backend_option(&given.backend),
+        lns_cli_device_option(&given.device_id),
         {LNS_CLI_TEXT, "api-key-file", 0, &given.key_file, 0, 0, false, NULL},
         {LNS_CLI_INTEGER, "max-body", 0, &given.max_body, 1, 65536, false, NULL},
         {LNS_CLI_INTEGER, "max-body-memory", 0, &given.max_body_memory, 1, 1048576, false, NULL},
@@ -147,6 +155,9 @@ int lns_cli_serve(int argc, char **argv) {
     options.port = (int)given.port;
     options.threads = (int)given.threads;
     options.precision = (lns_precision)given.precision;
+    options.device_id = (int)given.device_id;
+    if (given.backend >= 0)
+        options.backend = given.backend == LNS_CLI_BLACKHOLE ? "blackhole" : "cpu";
     apply_limits(&given, &options.limits);
     char *key = NULL;
     if (given.key_file != NULL) {

@@ -43,6 +43,10 @@ lns_cli_option lns_cli_precision_option(int *target) {
     return (lns_cli_option){.kind = LNS_CLI_CHOICE, .name = "precision", .target = target, .choices = "fp32 bf16"};
 }
 
+lns_cli_option lns_cli_backend_option(int *target) {
+    return (lns_cli_option){.kind = LNS_CLI_CHOICE, .name = "backend", .target = target, .choices = "cpu blackhole"};
+}
+
 lns_cli_option lns_cli_device_option(int64_t *target) {
     return (lns_cli_option){.kind = LNS_CLI_INTEGER, .name = "device-id", .target = target, .low = 0, .high = INT_MAX};
 }
@@ -52,7 +56,7 @@ void lns_cli_model_options(lns_cli_model *model, lns_cli_option *rows) {
         lns_cli_weights_option(&model->weights),
         lns_cli_threads_option(&model->threads),
         lns_cli_precision_option(&model->precision),
-        {.kind = LNS_CLI_CHOICE, .name = "backend", .target = &model->backend, .choices = "cpu blackhole"},
+        lns_cli_backend_option(&model->backend),
         lns_cli_device_option(&model->device_id),
     };
     memcpy(rows, table, sizeof table);
@@ -125,6 +129,8 @@ int lns_cli_open_model(const lns_cli_model *wanted, lns_superpoint **model) {
     options.device_id = (int)wanted->device_id;
     if (wanted->backend == LNS_CLI_BLACKHOLE && !lns_cli_check_device(wanted->device_id))
         return LNS_CLI_USAGE;
+    if (wanted->backend == LNS_CLI_BLACKHOLE)
+        lns_cli_expect_card();
     const lns_status status = lns_superpoint_open(&options, model);
     switch (status) {
     case LNS_OK:

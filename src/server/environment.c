@@ -68,6 +68,15 @@ static int read_device(server_environment *e, char *reason, size_t size) {
     return 0;
 }
 
+static int read_backend(server_environment *e, char *reason, size_t size) {
+    const char *text = value_of("LENSING_BACKEND", "cpu");
+    e->is_blackhole = strcmp(text, "blackhole") == 0;
+    if (e->is_blackhole || strcmp(text, "cpu") == 0)
+        return 0;
+    snprintf(reason, size, "ValueError: LENSING_BACKEND='%s' is not cpu or blackhole", text);
+    return -1;
+}
+
 static int check_stages(char *reason, size_t size) {
     static const char known[] = ",wide,nms,rms,rm,l1,nmsk,kpc,u8,rsz,";
     const char *text = value_of("TT_FUSED_STAGES", NULL);
@@ -102,8 +111,8 @@ static const char *unnamed_weights(const char *revision, const char *folder) {
 
 int server_environment_read(server_environment *e, char *reason, size_t size) {
     const char *revision = value_of("TT_WEIGHTS_REVISION", NULL), *folder = value_of("SP_WEIGHTS_DIR", NULL);
-    if (check_mesh(reason, size) != 0 || read_device(e, reason, size) != 0 || check_stages(reason, size) != 0 ||
-        check_dispatch(reason, size) != 0)
+    if (check_mesh(reason, size) != 0 || read_device(e, reason, size) != 0 || read_backend(e, reason, size) != 0 ||
+        check_stages(reason, size) != 0 || check_dispatch(reason, size) != 0)
         return -1;
     e->repository = strdup(value_of("HF_MODEL", unnamed_weights(revision, folder)));
     e->revision = revision != NULL ? strdup(revision) : NULL;

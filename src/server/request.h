@@ -84,6 +84,9 @@ const char *request_header(const request *r, const char *name);
 lns_superpoint *server_model(const server *s); /* NULL until it is warm */
 const server_options *server_settings(const server *s);
 const server_environment *server_surroundings(const server *s);
+int server_uses_card(const server *s); /* not 0: the network runs on a Blackhole card, or is to */
+int server_device_id(const server *s); /* which card, by options or environment; a number without meaning on the CPU */
+#define SERVER_CARD_GRID "12x10"       /* tiles of a card that the network uses */
 metrics *server_metrics(const server *s);
 int server_is_draining(const server *s);
 size_t server_queue_length(const server *s);

@@ -45,6 +45,13 @@ const server_options *server_settings(const server *s) {
 const server_environment *server_surroundings(const server *s) {
     return &s->environment;
 }
+int server_uses_card(const server *s) {
+    const char *backend = s->options->backend;
+    return backend != NULL ? strcmp(backend, "blackhole") == 0 : s->environment.is_blackhole;
+}
+int server_device_id(const server *s) {
+    return s->options->device_id >= 0 ? s->options->device_id : s->environment.device_id;
+}
 metrics *server_metrics(const server *s) {
     return s->metrics;
 }
@@ -100,6 +107,41 @@ static void notify(const char *state) {
 
 /* ---- Model -------------------------------------------------------------------------------------- */
 
+/* One line, with the words by which launchers know an error and a card that is in use. */
+static void explain_card(int device_id, char *reason, size_t size) {
+    lns_blackhole_card cards[64];
+    size_t count = 0;
+    int is_in_use = 0;
+    char text[800];
+    snprintf(text, sizeof text, "%s", lns_error_message());
+    if (lns_blackhole_list(cards, sizeof cards[0], sizeof cards / sizeof cards[0], &count) == LNS_OK)
+        for (size_t i = 0; i < count; i++)
+            is_in_use |= cards[i].id == device_id && cards[i].problem[0] == '\0' && cards[i].is_in_use;
+    snprintf(reason, size, "RuntimeError: %s%s", text, is_in_use ? " (CHIP_IN_USE)" : "");
+}
+
+/* When another program resets the card, the driver takes its windows away, and the next access is a SIGBUS. */
+static void on_lost_card(int number) {
+    static const char text[] = "ERROR:    RuntimeError: the card was reset by another program while in use (SIGBUS)\n";
+    (void)number;
+    const ssize_t written = write(STDERR_FILENO, text, sizeof text - 1);
+    (void)written;
+    _exit(1);
+}
+
+static void say_device(const server *s) {
+    lns_superpoint_info info;
+    lns_superpoint_describe(s->model, &info, sizeof info);
+    if (server_uses_card(s)) {
+        say("[superpoint] Opening device %d (backend=%s, %s)", server_device_id(s), info.backend, info.device);
+        say("[superpoint] Device open: %s, compute grid " SERVER_CARD_GRID, info.backend);
+    } else {
+        say("[superpoint] Opening device %d (backend=%s, kernels=%s)", server_device_id(s), info.backend,
+            info.cpu_path);
+        say("[superpoint] Device open: %s, %d threads", info.backend, info.threads);
+    }
+}
+
 static void say_which_weights(const server *s) {
     const server_environment *e = &s->environment;
     const char *named = s->options->weights != NULL ? s->options->weights : e->repository;
@@ -119,18 +161,22 @@ static int load_model(server *s, char *reason, size_t size) {
     options.weights = s->options->weights;
     options.threads = s->options->threads;
     options.precision = s->options->precision;
+    options.backend = server_uses_card(s) ? "blackhole" : "cpu";
+    if (server_uses_card(s))
+        signal(SIGBUS, on_lost_card);
+    options.device_id = server_device_id(s);
     const double start = clock_ms();
-    if (lns_superpoint_open(&options, &s->model) != LNS_OK) {
-        snprintf(reason, size, "%s", lns_error_message());
+    const lns_status status = lns_superpoint_open(&options, &s->model);
+    if (status != LNS_OK) {
+        if (server_uses_card(s) && (status == LNS_ERROR_UNSUPPORTED || status == LNS_ERROR_SYSTEM))
+            explain_card(options.device_id, reason, size);
+        else
+            snprintf(reason, size, "%s", lns_error_message());
         return -1;
     }
     s->load_ms = clock_ms() - start;
     say("[superpoint] Loading weights done in %.1fs", s->load_ms * 1e-3);
-    lns_superpoint_info info;
-    lns_superpoint_describe(s->model, &info, sizeof info);
-    say("[superpoint] Opening device %d (backend=%s, kernels=%s)", s->environment.device_id, info.backend,
-        info.cpu_path);
-    say("[superpoint] Device open: %s, %d threads", info.backend, info.threads);
+    say_device(s);
     return 0;
 }
 

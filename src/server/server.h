@@ -13,6 +13,8 @@ typedef struct server_options {
     const char *weights; /* NULL: the environment decides */
     int threads;
     lns_precision precision;
+    const char *backend; /* "cpu" or "blackhole"; NULL: the environment decides */
+    int device_id;       /* the card; -1: the environment decides */
     const char *api_key; /* not NULL: requests need "Authorization: Bearer KEY", but /health and /ready */
     server_limits limits;
 } server_options;

@@ -3,6 +3,7 @@
 #ifndef LENSING_SUPERPOINT_BACKEND_H
 #define LENSING_SUPERPOINT_BACKEND_H
 
+#include <stdatomic.h>
 #include <stdint.h>
 
 #include <lensing/features.h>
@@ -44,6 +45,7 @@ struct lns_backend {
     const char *precision; /* "fp32" or "bf16" */
     const char *device;    /* as in lns_superpoint_info */
     int threads;
+    atomic_int has_failed; /* as in lns_superpoint_info */
 };
 
 void lns_backend_result_free(lns_backend_result *result);

@@ -19,7 +19,6 @@ typedef struct blackhole_backend {
     lns_blackhole_network *network;
     pthread_mutex_t lock; /* the card computes one frame at a time; for all below */
     pid_t process;
-    int is_broken;
     float *scores;              /* of a frame */
     lns_bh_keypoint *keypoints; /* room for all pixels, as for `found` */
     lns_scored_pixel *found;
@@ -34,7 +33,7 @@ static lns_status begin(blackhole_backend *card) {
         return lns_fail(LNS_ERROR_UNSUPPORTED,
                         "a model on a card cannot be used in a child of the process that opened it");
     pthread_mutex_lock(&card->lock);
-    if (!card->is_broken)
+    if (!atomic_load(&card->base.has_failed))
         return LNS_OK;
     pthread_mutex_unlock(&card->lock);
     return lns_fail(LNS_ERROR_SYSTEM, "%s failed before; open the model again", card->base.device);
@@ -59,7 +58,7 @@ static lns_status run(blackhole_backend *card, const uint8_t *frame, const lns_s
         card_suppresses(rules)
             ? lns_blackhole_network_detect(card->network, frame, &asked, with_cells, NULL, card->keypoints, count)
             : lns_blackhole_network_detect(card->network, frame, NULL, with_cells, card->scores, NULL, NULL);
-    card->is_broken = status != LNS_OK;
+    atomic_store(&card->base.has_failed, status != LNS_OK);
     return status;
 }
 
@@ -120,7 +119,7 @@ static lns_status forward(lns_backend *backend, const uint8_t *frame, float *sco
     if (status != LNS_OK)
         return status;
     status = lns_blackhole_network_run(card->network, frame, scores, descriptors);
-    card->is_broken = status != LNS_OK;
+    atomic_store(&card->base.has_failed, status != LNS_OK);
     end(card);
     return status;
 }

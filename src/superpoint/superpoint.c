@@ -151,6 +151,7 @@ lns_status lns_superpoint_describe(const lns_superpoint *model, lns_superpoint_i
         .license = model->license,
         .border_removal_distance = model->border,
         .device = model->backend->device,
+        .has_failed = atomic_load(&model->backend->has_failed),
     };
     memcpy(info, &facts, struct_size);
     return LNS_OK;

@@ -338,11 +338,16 @@ static void runs_the_network_alone(void **state) {
 static void stays_broken_after_the_card_failed(void **state) {
     (void)state;
     lns_features *features = (void *)&features;
+    lns_superpoint_info info;
     lns_superpoint *model = open_model();
+    assert_int_equal(lns_superpoint_describe(model, &info, sizeof info), LNS_OK);
+    assert_int_equal(info.has_failed, 0);
     card.run_status = LNS_ERROR_SYSTEM;
     assert_int_equal(try_detect(model, 4, 1, &features), LNS_ERROR_SYSTEM);
     assert_null(features);
     assert_string_equal(lns_error_message(), "a tile is not done");
+    assert_int_equal(lns_superpoint_describe(model, &info, sizeof info), LNS_OK);
+    assert_int_equal(info.has_failed, 1);
     card.run_status = LNS_OK;
     assert_int_equal(try_detect(model, 4, 1, &features), LNS_ERROR_SYSTEM);
     assert_string_equal(lns_error_message(), "/dev/tenstorrent/5 failed before; open the model again");

@@ -101,6 +101,7 @@ def test_selftest(run):
     steps = {step["step"]: step for step in map(json.loads, out.splitlines())}
     assert list(steps) == [
         "reset", "open", "firmware", "tiles", "memory", "dram", "multicast", "host", "cores", "speed",
+        "convolution", "network",
     ]
     outcomes = {name: step["outcome"] for name, step in steps.items()}
     assert outcomes["reset"] == "skipped"
@@ -108,6 +109,8 @@ def test_selftest(run):
     assert {outcomes[name] for name in passed} == {"passed"}
     # This card has no way to the memory of the program, and computes nothing.
     assert (outcomes["host"], outcomes["cores"]) == ("failed", "failed")
+    for name in ("convolution", "network"):
+        assert (steps[name]["outcome"], steps[name]["detail"]) == ("skipped", "no program runs on the cores")
     assert (code, err) == (5, "")
     code, out, err = run("busy", "blackhole-selftest")
     assert (code, err) == (5, "")

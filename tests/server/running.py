@@ -22,7 +22,7 @@ STRICT = bool(os.environ.get("LENSING_STRICT"))
 # The whole of a test that by default takes a sample.
 LONG = bool(os.environ.get("LENSING_LONG"))
 VARIABLES = ["LENSING_CPU", "HF_MODEL", "SP_WEIGHTS_DIR", "TT_WEIGHTS_REVISION", "HF_HUB_CACHE", "TT_MESH_SHAPE"]
-VARIABLES += ["TT_DEVICE_ID", "TT_FUSED_STAGES", "SP_DISPATCH", "NOTIFY_SOCKET"]
+VARIABLES += ["TT_DEVICE_ID", "TT_FUSED_STAGES", "SP_DISPATCH", "NOTIFY_SOCKET", "LENSING_BACKEND", "LENSING_TTSIM"]
 
 
 def is_sanitized(build):
