@@ -96,7 +96,7 @@ def test_paths_are_not_downloaded(cache, hub, synthetic_weights, tmp_path):
         assert model.info["local_dir"] == str(folder)
         assert model.info["border_removal_distance"] == 20
     lensing.SuperPoint.from_pretrained(synthetic_weights).close()
-    for name in ("./org/name", str(tmp_path / "absent"), "absent/model.safetensors", "~/weights", "one", ""):
+    for name in ("./org/name", str(tmp_path / "absent"), "absent/model.safetensors", "~/weights", "one"):
         with pytest.raises(lensing.WeightsError):
             lensing.SuperPoint.from_pretrained(name)
     with pytest.raises(ValueError, match="revision is 'main'.*is a path"):
