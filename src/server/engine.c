@@ -232,8 +232,8 @@ engine *engine_create(const engine_options *options) {
     return self;
 }
 
-/* As many at once as the model has threads: each then works for a picture of its own, which takes less than when all of
- * them work for one picture after the other. */
+/* As many at once as the model has threads: each then works for a picture of its own, and waits for no other at the ends
+ * of layers. With two threads that gains next to nothing, see docs/performance.md. */
 static int network_limit(const lns_superpoint *model) {
     lns_superpoint_info info;
     if (model == NULL || lns_superpoint_describe(model, &info, sizeof info) != LNS_OK)

@@ -207,7 +207,7 @@ static int by_value(const void *a, const void *b) {
 
 /* Every radius, and the same maps each time: a card that is warm, or at its power limit, may begin to err. */
 static lns_status repeat(trial *t) {
-    double times[REPEATS];
+    double times[REPEATS] = {0};
     float *scores = lns_alloc(sizeof t->scores), *descriptors = lns_alloc(sizeof t->descriptors);
     lns_status status = LNS_OK;
     if (scores == NULL || descriptors == NULL)
