@@ -37,7 +37,8 @@ typedef struct lns_superpoint_options {
                               repository id with optional "@revision", looked up in the local cache. NULL: what the
                               environment names, else the weights inside the library; see lns_weights_locate() */
     const char *backend; /**< "cpu", or "blackhole", a Tenstorrent card, see lensing/blackhole.h; NULL = "cpu" */
-    int threads;         /**< threads of the model's pool, with the caller; 0 = as many as the CPU has; at most 256 */
+    int threads;         /**< threads of the model's pool, with the caller; 0 = as many as the CPU has, with a card at
+                              most 4; at most 256 */
     lns_precision precision; /**< of the CPU; without AVX512_BF16 ::LNS_PRECISION_BF16 is ::LNS_ERROR_UNSUPPORTED. A
                                 card has products of bfloat16 and sums in float32, whatever this says */
     int device_id; /**< which card, N of /dev/tenstorrent/N; -1: what TT_DEVICE_ID says, or 0. The CPU has none */
@@ -129,7 +130,7 @@ typedef struct lns_superpoint_info {
     const char *backend;    /**< "cpu" or "blackhole" */
     const char *cpu_path;   /**< kernel set: "c", "avx2", "avx512"; with bf16 "avx512_bf16"; "" on a card */
     const char *precision;  /**< "fp32" or "bf16"; of a card "bf16" */
-    int threads;            /**< threads used for one call; on a card 1 */
+    int threads;            /**< threads used for one call; on a card those of the host */
     const char *file;       /**< path of the safetensors file; NULL: the weights inside the library */
     const char *repository; /**< name of the weights: the repository id or path that was asked for, or
                                  lns_weights_builtin() */

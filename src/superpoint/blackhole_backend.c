@@ -8,10 +8,14 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/cpu.h"
 #include "base/memory.h"
+#include "base/threads.h"
 #include "blackhole/device.h"
 #include "blackhole/network.h"
 #include "superpoint/backend.h"
+
+enum { MOST_THREADS = 4 };
 
 typedef struct blackhole_backend {
     lns_backend base;
@@ -19,6 +23,7 @@ typedef struct blackhole_backend {
     lns_blackhole_network *network;
     pthread_mutex_t lock; /* the card computes one frame at a time; for all below */
     pid_t process;
+    lns_thread_pool *pool;      /* for sampling */
     float *scores;              /* of a frame */
     lns_bh_keypoint *keypoints; /* room for all pixels, as for `found` */
     lns_scored_pixel *found;
@@ -74,8 +79,8 @@ static lns_status order(blackhole_backend *card, size_t count, int32_t max_keypo
 static lns_status sample(blackhole_backend *card, lns_backend_result *result) {
     const lns_status status = lns_backend_make_room(result);
     if (status == LNS_OK)
-        lns_sample_blocks(lns_blackhole_network_cells(card->network), result->selection.pixels, result->selection.count,
-                          result->descriptors);
+        lns_sample_blocks(card->pool, lns_blackhole_network_cells(card->network), result->selection.pixels,
+                          result->selection.count, result->descriptors);
     return status;
 }
 
@@ -163,6 +168,7 @@ static void close_backend(lns_backend *backend) {
         lns_blackhole_network_close(&card->network);
         lns_blackhole_close(&card->transport);
     }
+    lns_thread_pool_destroy(&card->pool);
     pthread_mutex_destroy(&card->lock);
     lns_free(card->scores);
     lns_free(card->keypoints);
@@ -202,6 +208,12 @@ static lns_status allocate(blackhole_backend *card) {
     return LNS_OK;
 }
 
+/* Sampling is short and bound by memory: more than a few threads do not make it faster. */
+static int choose_threads(int wanted) {
+    const int cpus = lns_cpu_count();
+    return wanted > 0 ? wanted : cpus < MOST_THREADS ? cpus : MOST_THREADS;
+}
+
 lns_status lns_blackhole_backend_open(const lns_superpoint_weights *weights, const lns_superpoint_options *options,
                                       lns_backend **backend) {
     *backend = NULL;
@@ -213,8 +225,10 @@ lns_status lns_blackhole_backend_open(const lns_superpoint_weights *weights, con
     card->base.operations = &operations;
     card->base.cpu_path = "";
     card->base.precision = "bf16";
-    card->base.threads = 1;
+    card->base.threads = choose_threads(options->threads);
     lns_status status = allocate(card);
+    if (status == LNS_OK)
+        status = lns_thread_pool_create(card->base.threads, &card->pool);
     if (status == LNS_OK)
         status = open_card(card, weights, options->device_id);
     if (status != LNS_OK) {

@@ -9,6 +9,8 @@
 #include <lensing/features.h>
 #include <lensing/status.h>
 
+#include "base/threads.h"
+
 #define LNS_FRAME_PIXELS (LNS_NETWORK_WIDTH * LNS_NETWORK_HEIGHT)
 #define LNS_CELL 8 /* pixels of the frame for one descriptor, each way */
 #define LNS_CELLS_X (LNS_NETWORK_WIDTH / LNS_CELL)
@@ -65,7 +67,8 @@ void lns_sample_descriptors(const float *map, const uint32_t *pixels, size_t cou
 
 /* The same of a map as a Blackhole card leaves it, see blackhole/cells.h; a cell whose length is below 1e-12 is divided
  * by that. Differs from lns_sample_descriptors() on the map of lns_blackhole_network_descriptors() by roundings of
- * float32 only. */
-void lns_sample_blocks(const uint16_t *blocks, const uint32_t *pixels, size_t count, float *descriptors);
+ * float32 only. The threads of the pool share the keypoints; the result is the same however many they are. */
+void lns_sample_blocks(lns_thread_pool *pool, const uint16_t *blocks, const uint32_t *pixels, size_t count,
+                       float *descriptors);
 
 #endif

@@ -3,11 +3,13 @@
 #include "superpoint/postprocess.h"
 
 #include <math.h>
+#include <stdatomic.h>
 
 #include "base/cpu.h"
+#include "base/threads.h"
 #include "blackhole/cells.h"
 
-enum { WIDTH = LNS_NETWORK_WIDTH, BLOCKS_X = LNS_CELLS_X / LNS_BLACKHOLE_CELLS_X, CORNERS = 4, AHEAD = 2 };
+enum { WIDTH = LNS_NETWORK_WIDTH, BLOCKS_X = LNS_CELLS_X / LNS_BLACKHOLE_CELLS_X, CORNERS = 4, AHEAD = 2, SHARE = 32 };
 enum { LANES = 16 };
 
 #define INLINE static inline __attribute__((always_inline))
@@ -61,7 +63,8 @@ size_t lns_list_cells(const uint32_t *pixels, size_t count, uint16_t *cells) {
 typedef struct source {
     const float *map;       /* [cell][256], each of length 1 */
     const uint16_t *blocks; /* as in blackhole/cells.h */
-    float *scales;          /* of the cells of `blocks`, to make their length 1; 0: not known yet */
+    _Atomic float *scales;  /* of the cells of `blocks`, to make their length 1; 0: not known yet. Who needs one first
+                               computes it, or several at once, who all find the same */
 } source;
 
 /* The four cells around a pixel, and what each is multiplied by. */
@@ -105,16 +108,22 @@ INLINE const uint16_t *block_cell(const source *s, size_t cell) {
     return lns_cell_at(s->blocks, BLOCKS_X, cell % LNS_CELLS_X, cell / LNS_CELLS_X);
 }
 
+INLINE float block_scale(const source *s, size_t cell) {
+    float scale = atomic_load_explicit(&s->scales[cell], memory_order_relaxed);
+    if (scale == 0.0F) {
+        scale = lns_cell_scale(block_cell(s, cell));
+        atomic_store_explicit(&s->scales[cell], scale, memory_order_relaxed);
+    }
+    return scale;
+}
+
 /* The scale of a cell goes into its weight. */
 INLINE void sample_blocks(const source *s, uint32_t pixel, float *restrict out) {
     corners k = find_corners(pixel);
     const uint16_t *at[CORNERS];
     for (int corner = 0; corner < CORNERS; corner++) {
-        float *scale = &s->scales[k.cells[corner]];
         at[corner] = block_cell(s, k.cells[corner]);
-        if (*scale == 0.0F)
-            *scale = lns_cell_scale(at[corner]);
-        k.weights[corner] *= *scale;
+        k.weights[corner] *= block_scale(s, k.cells[corner]);
     }
     const float wa = k.weights[0], wb = k.weights[1], wc = k.weights[2], wd = k.weights[3];
     float squares[LANES] = {0};
@@ -185,8 +194,24 @@ void lns_sample_descriptors(const float *map, const uint32_t *pixels, size_t cou
     sample_source(&s, pixels, count, descriptors);
 }
 
-void lns_sample_blocks(const uint16_t *blocks, const uint32_t *pixels, size_t count, float *descriptors) {
-    float scales[LNS_CELLS] = {0};
-    const source s = {.blocks = blocks, .scales = scales};
-    sample_source(&s, pixels, count, descriptors);
+typedef struct shared_work {
+    source source;
+    const uint32_t *pixels;
+    size_t count;
+    float *descriptors;
+} shared_work;
+
+static void sample_share(void *context, size_t round, int worker) {
+    const shared_work *work = context;
+    const size_t first = round * SHARE, left = work->count - first;
+    (void)worker;
+    sample_source(&work->source, work->pixels + first, left < SHARE ? left : SHARE,
+                  work->descriptors + first * LNS_DESCRIPTOR_SIZE);
+}
+
+void lns_sample_blocks(lns_thread_pool *pool, const uint16_t *blocks, const uint32_t *pixels, size_t count,
+                       float *descriptors) {
+    _Atomic float scales[LNS_CELLS] = {0};
+    shared_work work = {{.blocks = blocks, .scales = scales}, pixels, count, descriptors};
+    lns_thread_pool_run(pool, (count + SHARE - 1) / SHARE, sample_share, &work);
 }

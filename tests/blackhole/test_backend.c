@@ -163,6 +163,7 @@ static lns_status try_open(int device_id, lns_superpoint **model) {
     options.weights = weights_path;
     options.backend = "blackhole";
     options.device_id = device_id;
+    options.threads = 3;
     return lns_superpoint_open(&options, model);
 }
 
@@ -204,7 +205,7 @@ static void blocks_are_sampled_like_the_map(void **state) {
     (void)state;
     static const char *const levels[] = {"c", "avx2", "avx512"};
     enum { COUNT = 500, NUMBERS = COUNT * LNS_DESCRIPTOR_SIZE };
-    static float expected[NUMBERS], got[NUMBERS];
+    static float expected[NUMBERS], got[NUMBERS], shared[NUMBERS];
     uint32_t pixels[COUNT];
     for (uint32_t i = 0; i < COUNT; i++)
         pixels[i] = (uint32_t)(synthetic_number(9, i) >> 32) % PIXELS;
@@ -213,20 +214,27 @@ static void blocks_are_sampled_like_the_map(void **state) {
     pixels[2] = (999 / LNS_CELLS_X * 8 + 3) * LNS_NETWORK_WIDTH + 999 % LNS_CELLS_X * 8 + 3; /* the cell of zeros */
     pixels[3] = 244 * LNS_NETWORK_WIDTH + 324;                                               /* the victim */
     lns_sample_descriptors(descriptors, pixels, COUNT, expected);
+    lns_thread_pool *alone, *four;
+    assert_int_equal(lns_thread_pool_create(1, &alone), LNS_OK);
+    assert_int_equal(lns_thread_pool_create(4, &four), LNS_OK);
     for (size_t i = 0; i < sizeof levels / sizeof *levels; i++) {
         setenv("LENSING_CPU", levels[i], 1);
-        lns_sample_blocks(cells, pixels, COUNT, got);
+        lns_sample_blocks(alone, cells, pixels, COUNT, got);
         assert_true(farthest(got, expected, NUMBERS) < 1e-6F);
+        lns_sample_blocks(four, cells, pixels, COUNT, shared);
+        assert_memory_equal(shared, got, sizeof got);
     }
     unsetenv("LENSING_CPU");
     uint16_t *number = &cells[(30 / 5 * (LNS_CELLS_X / 8) + 40 / 8) * 40 * LNS_DESCRIPTOR_SIZE + 7 * 640];
     const uint16_t kept = *number;
     *number = lns_blackhole_bfloat16(3);
-    lns_sample_blocks(cells, pixels, COUNT, got);
+    lns_sample_blocks(alone, cells, pixels, COUNT, got);
     *number = kept;
     assert_true(farthest(got + 3 * LNS_DESCRIPTOR_SIZE, expected + 3 * LNS_DESCRIPTOR_SIZE, LNS_DESCRIPTOR_SIZE) >
                 0.01F);
     assert_true(farthest(got, expected, 3 * LNS_DESCRIPTOR_SIZE) < 1e-6F);
+    lns_thread_pool_destroy(&alone);
+    lns_thread_pool_destroy(&four);
 }
 
 static void keypoints_are_those_of_the_cpu(void **state) {
@@ -302,7 +310,7 @@ static void tells_about_itself(void **state) {
     assert_string_equal(info.device, "/dev/tenstorrent/5"); /* what the environment says here */
     assert_string_equal(info.precision, "bf16");
     assert_string_equal(info.cpu_path, "");
-    assert_int_equal(info.threads, 1);
+    assert_int_equal(info.threads, 3);
     lns_superpoint_close(&model);
     assert_int_equal(try_open(2, &model), LNS_OK);
     assert_int_equal(card.opened_device, 2);

@@ -170,7 +170,7 @@ def test_on_the_simulator(program, synthetic_weights, photo, tmp_path):
         "device_config": {"dispatch": "resident", "num_command_queues": 1, "compute_grid": "12x10"},
     }
     assert told["repr"].endswith(", bf16, simulator>")
-    assert told["info"]["threads"] == 1 and told["info"]["cpu_path"] == ""
+    assert 1 <= told["info"]["threads"] <= 4 and told["info"]["cpu_path"] == ""
     assert told["out"]["device_nms"] is True and told["kept"] is True
     with lensing.SuperPoint(synthetic_weights) as cpu:
         expected = cpu(photo).network_keypoints
