@@ -29,10 +29,7 @@ LEAST_SCORE = 0.01
 @torch.no_grad()
 def scores(network, pictures):
     """Score maps (n, height, width) float32 tensor."""
-    batch = torch.from_numpy(pictures)[:, None].contiguous(memory_format=torch.channels_last)
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        logits = network.score_logits(network.features(batch))
-    return score_map(logits)
+    return score_map(network.score_logits(network.features(torch.from_numpy(pictures)[:, None])))
 
 
 def peaks(maps):
@@ -87,7 +84,7 @@ def main():
     torch.set_num_threads(arguments.threads)
     cv2.setNumThreads(1)
     crops = np.load(arguments.folder / "crops.npy", mmap_mode="r")
-    network = load(arguments.weights, crops).eval().to(memory_format=torch.channels_last)
+    network = load(arguments.weights, crops).eval()
     unfinished = arguments.output.with_suffix(".unfinished.npz")
     found = read_finished(unfinished)
     start = time.monotonic()
