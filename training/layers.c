@@ -14,7 +14,7 @@
 #include <string.h>
 
 #define INLINE static inline __attribute__((always_inline))
-#define UNROLL _Pragma("GCC unroll 8")
+#define UNROLL _Pragma("GCC unroll 9")
 
 #ifdef __AVX512F__
 #define LANES 16
@@ -371,12 +371,12 @@ void weights_gradient(const float *x, const float *dy, int count, int height, in
 
 /* ---- First layer -------------------------------------------------------------------------------- */
 
-/* The nine pixels around (y, x). */
-INLINE void load_pixels(float pixels[9], const float *picture, int height, int width, int y, int x) {
-    for (int j = 0; j < 9; j++) {
-        const int row = y + j / 3 - 1, column = x + j % 3 - 1;
-        pixels[j] = row >= 0 && row < height && column >= 0 && column < width ? picture[(long)row * width + column] : 0;
-    }
+/* The three rows of a picture around row y, with a zero on either side: out[3][width + 2]. */
+static void load_rows(float *out, const float *picture, int height, int width, int y) {
+    memset(out, 0, 3 * ((size_t)width + 2) * sizeof *out);
+    for (int i = 0; i < 3; i++)
+        if (y + i >= 1 && y + i <= height)
+            memcpy(out + (long)i * (width + 2) + 1, picture + (long)(y + i - 1) * width, (size_t)width * sizeof *out);
 }
 
 /* The same from one channel to FIRST_OUTPUTS, whose weights are (64, 1, 3, 3). */
@@ -390,16 +390,18 @@ void convolve_first(const float *x, const float *weights, int count, int height,
 #pragma omp parallel num_threads(threads)
     {
         double sums[2 * FIRST_OUTPUTS] = {0};
+        float *rows = take_floats(3 * ((size_t)width + 2));
 #pragma omp for
         for (long row = 0; row < (long)count * height; row++) {
             float part[2 * FIRST_OUTPUTS] = {0};
+            load_rows(rows, x + row / height * height * width, height, width, (int)(row % height));
             for (int column = 0; column < width; column++) {
-                float pixels[9];
-                load_pixels(pixels, x + row / height * height * width, height, width, (int)(row % height), column);
+                const float *pixels = rows + column;
                 float *out = y + (row * width + column) * FIRST_OUTPUTS;
                 for (int c = 0; c < FIRST_OUTPUTS; c += LANES) {
                     vec sum = vec_all(0);
-                    UNROLL for (int j = 0; j < 9; j++) sum = vec_fma(vec_all(pixels[j]), vec_load(taps[j] + c), sum);
+                    for (int j = 0; j < 9; j++)
+                        sum = vec_fma(vec_all(pixels[j / 3 * (width + 2) + j % 3]), vec_load(taps[j] + c), sum);
                     vec_store(out + c, sum);
                     vec_store(part + c, vec_load(part + c) + sum);
                     vec_store(part + FIRST_OUTPUTS + c, vec_load(part + FIRST_OUTPUTS + c) + sum * sum);
@@ -408,6 +410,7 @@ void convolve_first(const float *x, const float *weights, int count, int height,
             add_floats(sums, part, 2 * FIRST_OUTPUTS);
         }
         add_statistics(statistics, sums, 2 * FIRST_OUTPUTS);
+        free(rows);
     }
 }
 
@@ -417,17 +420,19 @@ void first_weights_gradient(const float *x, const float *dy, int count, int heig
 #pragma omp parallel num_threads(threads)
     {
         double sums[9 * FIRST_OUTPUTS] = {0};
+        float *rows = take_floats(3 * ((size_t)width + 2));
 #pragma omp for
         for (long row = 0; row < (long)count * height; row++) {
             float part[9 * FIRST_OUTPUTS] = {0};
+            load_rows(rows, x + row / height * height * width, height, width, (int)(row % height));
             for (int c = 0; c < FIRST_OUTPUTS; c += LANES) {
                 vec taps[9];
                 UNROLL for (int j = 0; j < 9; j++) taps[j] = vec_all(0);
                 for (int column = 0; column < width; column++) {
-                    float pixels[9];
-                    load_pixels(pixels, x + row / height * height * width, height, width, (int)(row % height), column);
+                    const float *pixels = rows + column;
                     const vec gradient = vec_load(dy + (row * width + column) * FIRST_OUTPUTS + c);
-                    UNROLL for (int j = 0; j < 9; j++) taps[j] = vec_fma(vec_all(pixels[j]), gradient, taps[j]);
+                    UNROLL for (int j = 0; j < 9; j++)
+                        taps[j] = vec_fma(vec_all(pixels[j / 3 * (width + 2) + j % 3]), gradient, taps[j]);
                 }
                 for (int j = 0; j < 9; j++)
                     vec_store(part + j * FIRST_OUTPUTS + c, taps[j]);
@@ -435,6 +440,7 @@ void first_weights_gradient(const float *x, const float *dy, int count, int heig
             add_floats(sums, part, 9 * FIRST_OUTPUTS);
         }
         add_statistics(total, sums, 9 * FIRST_OUTPUTS);
+        free(rows);
     }
     for (int k = 0; k < FIRST_OUTPUTS; k++)
         for (int j = 0; j < 9; j++)
