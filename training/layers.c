@@ -4,7 +4,7 @@
  * memory.
  *
  * Activations are NHWC, float32: `count` pictures of height x width pixels of `inputs` or `outputs` channels, multiples
- * of 2 LANES. Weights are (outputs, inputs, 3, 3). Beyond the borders there are zeros. Statistics are doubles: the sums of
+ * of BLOCK up to MOST_CHANNELS. Weights are (outputs, inputs, 3, 3). Beyond the borders there are zeros. Statistics are doubles: the sums of
  * all channels, then the sums of their squares.
  *
  * With V = B'xB, U = GwG', M = VU, y = A'MA a convolution, the gradient of the weights is G'(V'(A dy A'))G, summed over all
@@ -35,6 +35,7 @@ typedef vec anywhere __attribute__((aligned(4), may_alias)); /* in memory */
 #define TILE_INPUT 6
 #define POINTS 36
 #define FIRST_OUTPUTS 64
+#define MOST_CHANNELS 256
 
 INLINE vec vec_all(float x) {
     return (vec){REPEAT(x)};
@@ -127,17 +128,35 @@ INLINE void multiply(int rows, const float *a, long a_row, long a_step, const fl
 
 /* ---- Transforms of tiles ------------------------------------------------------------------------ */
 
-/* Applies a transform of one side to both sides of `from` x `from` values, whose results are `to` x `to`. */
-#define BOTH_SIDES(transform, out, in, from, to)                                                                       \
-    do {                                                                                                               \
-        vec half[TILE_INPUT][TILE_INPUT], line[TILE_INPUT], done[TILE_INPUT];                                     \
-        UNROLL for (int x_ = 0; x_ < (from); x_++) {                                                                   \
-            UNROLL for (int y_ = 0; y_ < (from); y_++) line[y_] = in[y_][x_];                                          \
-            transform(done, line);                                                                                     \
-            UNROLL for (int y_ = 0; y_ < (to); y_++) half[y_][x_] = done[y_];                                          \
-        }                                                                                                              \
-        UNROLL for (int y_ = 0; y_ < (to); y_++) transform(out[y_], half[y_]);                                         \
-    } while (0)
+/* A tile of LANES channels: its first value, and the way from one row and one column to the next. */
+typedef struct tile {
+    float *values;
+    long row, column;
+} tile;
+
+typedef void (*transform)(vec *out, const vec *in);
+
+/* Applies a transform of one side to both sides of `from` x `from` values, whose results are `to` x `to`. Adds the results
+ * to `sum` and their squares to `square` unless these are NULL. */
+INLINE void transform_tile(transform side, tile in, int from, tile out, int to, vec *sum, vec *square) {
+    vec half[TILE_INPUT][TILE_INPUT], line[TILE_INPUT], done[TILE_INPUT];
+    UNROLL for (int x = 0; x < from; x++) {
+        UNROLL for (int y = 0; y < from; y++) line[y] = vec_load(in.values + y * in.row + x * in.column);
+        side(done, line);
+        UNROLL for (int y = 0; y < to; y++) half[y][x] = done[y];
+    }
+    UNROLL for (int y = 0; y < to; y++) {
+        UNROLL for (int x = 0; x < from; x++) line[x] = half[y][x];
+        side(done, line);
+        UNROLL for (int x = 0; x < to; x++) {
+            vec_store(out.values + y * out.row + x * out.column, done[x]);
+            if (sum != NULL) {
+                *sum += done[x];
+                *square += done[x] * done[x];
+            }
+        }
+    }
+}
 
 /* A: 4 gradients of outputs to 6. */
 INLINE void transform_gradients(vec *out, const vec *in) {
@@ -165,49 +184,42 @@ INLINE void transform_back(vec *out, const vec *in) {
     out[2] = vec_all((float)a2) * even_a + vec_all((float)b2) * even_b + in[5];
 }
 
-/* `side` x `side` pixels from (y, x) on of LANES channels, zeros beyond the picture. */
-INLINE void load_tile(vec out[TILE_INPUT][TILE_INPUT], int side, const grid *g, const float *picture, int channels, int y,
-                      int x) {
-    const long row = (long)g->width * channels;
-    if (y >= 0 && x >= 0 && y + side <= g->height && x + side <= g->width) {
-        UNROLL for (int i = 0; i < side; i++) {
-            const float *pixel = picture + (y + i) * row + (long)x * channels;
-            UNROLL for (int j = 0; j < side; j++) out[i][j] = vec_load(pixel + j * channels);
-        }
-        return;
-    }
+/* The `side` x `side` pixels from (y, x) on: where they lie, or, at a border of the picture, a copy with zeros beyond it. */
+INLINE tile find_tile(const grid *g, const float *picture, int channels, int y, int x, int side, float *copy) {
+    if (y >= 0 && x >= 0 && y + side <= g->height && x + side <= g->width)
+        return (tile){(float *)picture + ((long)y * g->width + x) * channels, (long)g->width * channels, channels};
+    const size_t pixel = (size_t)channels * sizeof *copy;
     for (int i = 0; i < side; i++)
         for (int j = 0; j < side; j++) {
-            const int shown = y + i >= 0 && y + i < g->height && x + j >= 0 && x + j < g->width;
-            out[i][j] = shown ? vec_load(picture + (y + i) * row + (long)(x + j) * channels) : vec_all(0);
+            float *to = copy + (long)(i * side + j) * channels;
+            if (y + i >= 0 && y + i < g->height && x + j >= 0 && x + j < g->width)
+                memcpy(to, picture + ((long)(y + i) * g->width + x + j) * channels, pixel);
+            else
+                memset(to, 0, pixel);
         }
+    return (tile){copy, (long)side * channels, channels};
 }
 
 /* out[36][block][channels] from the tiles of a block. Inputs: 6 x 6 pixels around the outputs; gradients: the 4 x 4. */
 INLINE void transform_block(const grid *g, const float *values, int channels, long first, int gradients, float *out) {
     const long part = part_size(g, channels);
+    float copy[POINTS * MOST_CHANNELS];
     for (int t = 0; t < g->block; t++) {
+        tile to = {out + (long)t * channels, TILE_INPUT * part, part};
         if (first + t >= g->tiles) {
             for (int p = 0; p < POINTS; p++)
-                memset(out + p * part + (long)t * channels, 0, (size_t)channels * sizeof *out);
+                memset(to.values + p * part, 0, (size_t)channels * sizeof *out);
             continue;
         }
         const place at = place_of(g, first + t);
         const float *picture = values + at.picture * g->height * g->width * channels;
-        for (int channel = 0; channel < channels; channel += LANES) {
-            vec in[TILE_INPUT][TILE_INPUT], points[TILE_INPUT][TILE_INPUT];
-            if (gradients) {
-                load_tile(in, TILE_OUTPUT, g, picture + channel, channels, at.y, at.x);
-                BOTH_SIDES(transform_gradients, points, in, TILE_OUTPUT, TILE_INPUT);
-            } else {
-                load_tile(in, TILE_INPUT, g, picture + channel, channels, at.y - 1, at.x - 1);
-                BOTH_SIDES(transform_inputs, points, in, TILE_INPUT, TILE_INPUT);
-            }
-            float *to = out + (long)t * channels + channel;
-            UNROLL for (int y = 0; y < TILE_INPUT; y++)
-                UNROLL for (int x = 0; x < TILE_INPUT; x++)
-                    vec_store(to + (y * TILE_INPUT + x) * part, points[y][x]);
-        }
+        tile in = gradients ? find_tile(g, picture, channels, at.y, at.x, TILE_OUTPUT, copy)
+                            : find_tile(g, picture, channels, at.y - 1, at.x - 1, TILE_INPUT, copy);
+        for (int channel = 0; channel < channels; channel += LANES, in.values += LANES, to.values += LANES)
+            if (gradients)
+                transform_tile(transform_gradients, in, TILE_OUTPUT, to, TILE_INPUT, NULL, NULL);
+            else
+                transform_tile(transform_inputs, in, TILE_INPUT, to, TILE_INPUT, NULL, NULL);
     }
 }
 
@@ -238,19 +250,24 @@ static float *pack_weights(const float *weights, int inputs, int outputs, int tu
     return packed;
 }
 
-/* Stores LANES outputs of a tile, and adds them to sums and squares. */
-INLINE void store_tile(const grid *g, float *picture, int channels, place at, vec out[TILE_INPUT][TILE_INPUT], float *sums,
-                       float *squares) {
+/* Outputs of a tile from its part of M, added to sums and squares as well. */
+INLINE void finish_tile(const grid *g, tile m, float *picture, int channels, place at, float *sums, float *squares) {
     vec sum = vec_load(sums), square = vec_load(squares);
-    const long row = (long)g->width * channels;
-    const int height = g->height - at.y < TILE_OUTPUT ? g->height - at.y : TILE_OUTPUT;
-    const int width = g->width - at.x < TILE_OUTPUT ? g->width - at.x : TILE_OUTPUT;
-    for (int y = 0; y < height; y++)
-        for (int x = 0; x < width; x++) {
-            vec_store(picture + (at.y + y) * row + (long)(at.x + x) * channels, out[y][x]);
-            sum += out[y][x];
-            square += out[y][x] * out[y][x];
-        }
+    const int height = g->height - at.y, width = g->width - at.x;
+    const tile out = {picture + ((long)at.y * g->width + at.x) * channels, (long)g->width * channels, channels};
+    if (height >= TILE_OUTPUT && width >= TILE_OUTPUT) {
+        transform_tile(transform_outputs, m, TILE_INPUT, out, TILE_OUTPUT, &sum, &square);
+    } else {
+        float copy[TILE_OUTPUT * TILE_OUTPUT * LANES];
+        transform_tile(transform_outputs, m, TILE_INPUT, (tile){copy, TILE_OUTPUT * LANES, LANES}, TILE_OUTPUT, NULL, NULL);
+        for (int y = 0; y < TILE_OUTPUT && y < height; y++)
+            for (int x = 0; x < TILE_OUTPUT && x < width; x++) {
+                const vec value = vec_load(copy + (y * TILE_OUTPUT + x) * LANES);
+                vec_store(out.values + y * out.row + x * out.column, value);
+                sum += value;
+                square += value * value;
+            }
+    }
     vec_store(sums, sum);
     vec_store(squares, square);
 }
@@ -268,14 +285,9 @@ INLINE void finish_block(const grid *g, const float *v, int inputs, const float 
         for (int t = 0; t < g->block && first + t < g->tiles; t++) {
             const place at = place_of(g, first + t);
             float *picture = y + at.picture * g->height * g->width * outputs + o;
-            for (int c = 0; c < BLOCK; c += LANES) {
-                vec in[TILE_INPUT][TILE_INPUT], out[TILE_INPUT][TILE_INPUT];
-                UNROLL for (int i = 0; i < TILE_INPUT; i++)
-                    UNROLL for (int j = 0; j < TILE_INPUT; j++)
-                        in[i][j] = vec_load(m + (i * TILE_INPUT + j) * m_part + (long)t * BLOCK + c);
-                BOTH_SIDES(transform_outputs, out, in, TILE_INPUT, TILE_OUTPUT);
-                store_tile(g, picture + c, outputs, at, out, statistics + o + c, statistics + outputs + o + c);
-            }
+            for (int c = 0; c < BLOCK; c += LANES)
+                finish_tile(g, (tile){m + (long)t * BLOCK + c, TILE_INPUT * m_part, m_part}, picture + c, outputs, at,
+                            statistics + o + c, statistics + outputs + o + c);
         }
     }
 }
@@ -321,14 +333,14 @@ void convolve(const float *x, const float *weights, int count, int height, int w
 }
 
 /* G'(sum)G -> (outputs, inputs, 3, 3), of LANES outputs. */
-INLINE void store_weights(const float *sums, int inputs, int outputs, int input, int output, float *weights) {
-    vec in[TILE_INPUT][TILE_INPUT], out[TILE_INPUT][TILE_INPUT];
-    for (int p = 0; p < POINTS; p++)
-        in[p / TILE_INPUT][p % TILE_INPUT] = vec_load(sums + ((long)p * inputs + input) * outputs + output);
-    BOTH_SIDES(transform_back, out, in, TILE_INPUT, 3);
+INLINE void store_weights(float *sums, int inputs, int outputs, int input, int output, float *weights) {
+    const long part = (long)inputs * outputs;
+    float kernel[9 * LANES];
+    transform_tile(transform_back, (tile){sums + (long)input * outputs + output, TILE_INPUT * part, part}, TILE_INPUT,
+                   (tile){kernel, 3 * LANES, LANES}, 3, NULL, NULL);
     for (int k = 0; k < LANES; k++)
         for (int j = 0; j < 9; j++)
-            weights[((long)(output + k) * inputs + input) * 9 + j] = out[j / 3][j % 3][k];
+            weights[((long)(output + k) * inputs + input) * 9 + j] = kernel[j * LANES + k];
 }
 
 /* The gradient of the weights, from x and the gradient of the outputs. */
