@@ -11,8 +11,7 @@ Reads FOLDER/crops.npy and the labels, and writes into FOLDER2:
     done                  when all steps are made
 
 The learning rate rises over the first steps and falls along a cosine to zero at the last one, so the number of steps is
-part of the recipe; --minutes only ends a run early, to be continued. The
-arithmetic is bfloat16 where PyTorch's autocast allows it, in channels-last layout."""
+part of the recipe; --minutes only ends a run early, to be continued."""
 import argparse
 import dataclasses
 import math
