@@ -13,7 +13,6 @@ import time
 import cv2
 import numpy as np
 import torch
-from torch.nn import functional
 
 import adaptation
 import labels
@@ -29,10 +28,7 @@ LEAST_SCORE = 0.01
 @torch.no_grad()
 def scores(network, pictures):
     """Score maps (n, height, width) float32 tensor."""
-    batch = torch.from_numpy(pictures)[:, None].contiguous(memory_format=torch.channels_last)
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        logits = network.score_logits(network.features(batch))
-    return score_map(logits)
+    return score_map(network.score_logits(network.features(torch.from_numpy(pictures)[:, None])))
 
 
 def peaks(maps):
@@ -40,15 +36,13 @@ def peaks(maps):
 
     The position is the mean of the pixels around the maximum, weighted with their scores: the network was taught to
     share a point's probability among them according to where between them it lies. The weight is their sum."""
-    window, width = 2 * adaptation.DISTANCE + 1, maps.shape[2]
-    highest = functional.max_pool2d(maps[:, None], window, 1, adaptation.DISTANCE)[:, 0]
-    maxima = (maps == highest) & (maps > LEAST_SCORE)
-    maxima[:, :adaptation.BORDER] = maxima[:, -adaptation.BORDER:] = False
-    maxima[:, :, :adaptation.BORDER] = maxima[:, :, -adaptation.BORDER:] = False
+    window, width = np.ones((2 * adaptation.DISTANCE + 1,) * 2, np.uint8), maps.shape[2]
+    border = adaptation.BORDER
     found = []
     steps = range(-REACH, REACH + 1)
-    for scores_, places in zip(maps.numpy(), maxima.numpy()):
-        rows, columns = np.nonzero(places)
+    for scores_ in maps.numpy():
+        maxima = (scores_ == cv2.dilate(scores_, window)) & (scores_ > LEAST_SCORE)
+        rows, columns = (places + border for places in np.nonzero(maxima[border:-border, border:-border]))
         flat = scores_.ravel()
         around = np.stack([flat[(rows + y) * width + columns + x] for y in steps for x in steps], 1)
         offsets = np.array([(x, y) for y in steps for x in steps], np.float64)
@@ -87,7 +81,7 @@ def main():
     torch.set_num_threads(arguments.threads)
     cv2.setNumThreads(1)
     crops = np.load(arguments.folder / "crops.npy", mmap_mode="r")
-    network = load(arguments.weights, crops).eval().to(memory_format=torch.channels_last)
+    network = load(arguments.weights, crops).eval()
     unfinished = arguments.output.with_suffix(".unfinished.npz")
     found = read_finished(unfinished)
     start = time.monotonic()

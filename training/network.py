@@ -10,9 +10,10 @@ from safetensors.torch import load_file
 from torch import nn
 from torch.nn import functional
 
+import layers
+
 CELL = 8  # pixels: side of the square that one vector of scores or descriptor stands for
 ENCODER = ((1, 64), (64, 64), (64, 128), (128, 128))
-NORM_EPSILON = 1e-5
 
 
 def convolution(channels_in, channels_out, size):
@@ -52,23 +53,22 @@ class SuperPoint(nn.Module):
         if batch_norm:
             for name in normed_layers():
                 channels = self.get_submodule(name).out_channels
-                self.norms[name.replace(".", "/")] = nn.BatchNorm2d(channels, eps=NORM_EPSILON, momentum=0.02)
+                self.norms[name.replace(".", "/")] = nn.BatchNorm2d(channels, eps=layers.EPSILON, momentum=0.02)
 
-    def activate(self, name, values):
-        values = self.get_submodule(name)(values)
-        key = name.replace(".", "/")
+    def activate(self, name, values, pool=False):
+        """A 3x3 convolution, its normalisation if there is one, ReLU, and maybe 2x2 pooling."""
+        convolution, key = self.get_submodule(name), name.replace(".", "/")
         if key in self.norms:
-            values = self.norms[key](values)
-        return functional.relu(values, inplace=True)
+            return layers.normed_convolution(values, convolution, self.norms[key], pool)
+        values = functional.relu(convolution(values))
+        return functional.max_pool2d(values, 2) if pool else values
 
     def features(self, pictures):
         """(n, 128, height / 8, width / 8)"""
         values = pictures
         for block in range(4):
             values = self.activate(f"encoder.conv_blocks.{block}.conv_a", values)
-            values = self.activate(f"encoder.conv_blocks.{block}.conv_b", values)
-            if block < 3:
-                values = functional.max_pool2d(values, 2)
+            values = self.activate(f"encoder.conv_blocks.{block}.conv_b", values, pool=block < 3)
         return values
 
     def score_logits(self, features):
@@ -102,7 +102,7 @@ def fold(state):
     for layer in normed_layers():
         norm = "norms." + layer.replace(".", "/")
         variance, mean = state[norm + ".running_var"].float(), state[norm + ".running_mean"].float()
-        scale = state[norm + ".weight"].float() / torch.sqrt(variance + NORM_EPSILON)
+        scale = state[norm + ".weight"].float() / torch.sqrt(variance + layers.EPSILON)
         tensors[layer + ".weight"] = (tensors[layer + ".weight"] * scale[:, None, None, None]).contiguous()
         tensors[layer + ".bias"] = (tensors[layer + ".bias"] - mean) * scale + state[norm + ".bias"].float()
     return tensors
@@ -113,23 +113,24 @@ def unfold(tensors, pictures):
     """A network with batch normalisation from the 24 tensors of a weights file, to go on training. The file does not say
     what the normalisations were; here they have the means and variances that these pictures (n, 1, height, width) give,
     and change nothing on them."""
-    network = SuperPoint().eval()
+    network, plain = SuperPoint(), SuperPoint(batch_norm=False)
     network.load_state_dict(network.state_dict() | tensors)
+    plain.load_state_dict(tensors)
 
-    def adopt(norm, inputs):
-        variance, mean = torch.var_mean(inputs[0], (0, 2, 3), correction=0)
+    def adopt(norm, outputs):
+        variance, mean = torch.var_mean(outputs, (0, 2, 3), correction=0)
         norm.running_mean.copy_(mean)
         norm.running_var.copy_(variance)
-        norm.weight.copy_(torch.sqrt(variance + NORM_EPSILON))
+        norm.weight.copy_(torch.sqrt(variance + layers.EPSILON))
         norm.bias.copy_(mean)
 
-    hooks = [norm.register_forward_pre_hook(adopt) for norm in network.norms.values()]
-    features = network.features(pictures)
-    network.score_logits(features)
-    network.descriptors(features)
-    for hook in hooks:
-        hook.remove()
-    return network.train()
+    for name in normed_layers():
+        norm = network.norms[name.replace(".", "/")]
+        plain.get_submodule(name).register_forward_hook(lambda _, __, outputs, norm=norm: adopt(norm, outputs))
+    features = plain.features(pictures)
+    plain.score_logits(features)
+    plain.descriptors(features)
+    return network
 
 
 def load(path, crops):

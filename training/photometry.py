@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Changes of light and of the camera: exposure, shade, blur, noise, JPEG. Pictures are float32, 0..1."""
+"""Changes of light and of the camera: exposure, night, shade, blur, noise, JPEG. Pictures are float32, 0..1."""
 import cv2
 import numpy as np
 
@@ -10,6 +10,18 @@ def expose(random, image, strength):
     mean = image.mean()
     gain = np.float32(np.exp(random.uniform(-0.7, 0.4) * strength))
     return (image - mean) * gain + mean + np.float32(random.uniform(-0.2, 0.2) * strength)
+
+
+def night(random, image):
+    """After sunset: dark things vanish, what is left spans a part of the range, and some lamps are on."""
+    image = np.power(np.clip(image, 0, 1), np.float32(random.uniform(1.3, 2.5))) * np.float32(random.uniform(0.25, 0.7))
+    height, width = image.shape
+    rows, columns = np.ogrid[:height, :width]
+    for _ in range(random.integers(0, 4)):
+        x, y, radius = random.uniform(0, width), random.uniform(0, height), random.uniform(3, 20)
+        lamp = np.exp(-((columns - x) ** 2 + (rows - y) ** 2) / (2 * radius ** 2))
+        image = image + lamp.astype(np.float32) * np.float32(random.uniform(0.2, 0.9))
+    return image
 
 
 def shade(random, image):
@@ -37,8 +49,11 @@ def jpeg(random, image, quality):
 
 def degrade(random, image, strength=1.0):
     """A random mixture of all of them; `strength` scales how far exposure goes and how often the rest happens."""
-    if random.random() < 0.8:
+    light = random.random()
+    if light < 0.7:
         image = expose(random, image, strength)
+    elif light < 0.7 + 0.13 * strength:
+        image = night(random, image)
     if random.random() < 0.3 * strength:
         image = shade(random, image)
     chance = random.random()

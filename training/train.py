@@ -11,8 +11,7 @@ Reads FOLDER/crops.npy and the labels, and writes into FOLDER2:
     done                  when all steps are made
 
 The learning rate rises over the first steps and falls along a cosine to zero at the last one, so the number of steps is
-part of the recipe; --minutes only ends a run early, to be continued. The
-arithmetic is bfloat16 where PyTorch's autocast allows it, in channels-last layout."""
+part of the recipe; --minutes only ends a run early, to be continued."""
 import argparse
 import dataclasses
 import math
@@ -72,7 +71,6 @@ class Stage:
         self.output = arguments.output
         torch.manual_seed(arguments.seed)
         self.network = load(arguments.start, crops) if arguments.start else SuperPoint()
-        self.network = self.network.to(memory_format=torch.channels_last)
         self.optimizer = torch.optim.AdamW(self.network.parameters(), lr=arguments.rate, weight_decay=1e-4,
                                            betas=(0.9, 0.99))
         self.average = Average(self.network)
@@ -100,12 +98,11 @@ class Stage:
         rate = learning_rate(self.step, self.arguments.steps, self.arguments.rate, self.arguments.warm_up)
         for group in self.optimizer.param_groups:
             group["lr"] = rate
-        with torch.autocast("cpu", dtype=torch.bfloat16):
-            features = self.network.features(pictures.contiguous(memory_format=torch.channels_last))
-            logits = self.network.score_logits(features)
-            descriptors = self.network.descriptors(features[:2 * pairs])
+        features = self.network.features(pictures)
+        logits = self.network.score_logits(features)
+        descriptors = self.network.descriptors(features[:2 * pairs])
         detector = losses.detector_loss(logits, targets, valid)
-        descriptor, matched = losses.descriptor_loss(descriptors.float(), places, counts, height, width)
+        descriptor, matched = losses.descriptor_loss(descriptors, places, counts, height, width)
         loss = self.arguments.detector_weight * detector + descriptor
         self.optimizer.zero_grad(set_to_none=True)
         loss.backward()

@@ -5,34 +5,14 @@
  *   V[36][tiles][inputs]   transformed inputs
  *   M[36][tiles][BLOCK]    36 matrix products of V with the transformed weights of BLOCK outputs
  *   output                 transformed back, bias, ReLU, maybe pooled
- * With points p = 0, a, -a, b, -b, infinity (a = sqrt(1/2), b = sqrt(2), so that a b = 1):
- *   inputs   row i: coefficients of the product over k != i of (x - p_k); last row: of the product over all
- *   weights  row i: p_i^j / product over k != i of (p_i - p_k); last row: 0 0 1
- *   outputs  row k: p_i^k; last column: 0 0 0 1
  */
 
-#define POINT_A 0.70710678118654752440
-#define POINT_B 1.41421356237309504880
+#include "nn/winograd_points.h"
+
 #define SEGMENT 8 /* tiles of a row whose columns are transformed together: neighbours share two columns */
 #define PAD 64    /* bytes between the 36 parts, so that they do not fall on the same cache sets */
 
 /* ---- Weights ------------------------------------------------------------------------------------ */
-
-/* Transform of 3 weights, for BLOCK outputs side by side. */
-INLINE void transform_weights(double out[LNS_TILE_INPUT][BLOCK], const double in[3][BLOCK]) {
-    const double a2 = POINT_A * POINT_A, b2 = POINT_B * POINT_B;
-    const double over_zero = 1.0 / (a2 * b2), over_a = 1.0 / (2 * a2 * (a2 - b2)), over_b = 1.0 / (2 * b2 * (b2 - a2));
-    for (int k = 0; k < BLOCK; k++) {
-        const double even_a = (in[0][k] + a2 * in[2][k]) * over_a, odd_a = POINT_A * in[1][k] * over_a;
-        const double even_b = (in[0][k] + b2 * in[2][k]) * over_b, odd_b = POINT_B * in[1][k] * over_b;
-        out[0][k] = in[0][k] * over_zero;
-        out[1][k] = even_a + odd_a;
-        out[2][k] = even_a - odd_a;
-        out[3][k] = even_b + odd_b;
-        out[4][k] = even_b - odd_b;
-        out[5][k] = in[2][k];
-    }
-}
 
 static void pack_conv3x3(const float *weights, int inputs, size_t block, void *packed) {
     element *panels = (element *)packed + block * LNS_TILE_POINTS * (size_t)inputs * BLOCK;
@@ -58,19 +38,6 @@ static void pack_conv3x3(const float *weights, int inputs, size_t block, void *p
 }
 
 /* ---- Inputs ------------------------------------------------------------------------------------- */
-
-INLINE void transform_inputs(vec *out, const vec *in) {
-    const vec a = vec_all((float)POINT_A), b = vec_all((float)POINT_B);
-    const vec minus_a2 = vec_all(-0.5f), minus_b2 = vec_all(-2.0f), minus_both = vec_all(-2.5f);
-    const vec even_a = vec_fma(minus_b2, in[2], in[4]), odd_a = a * vec_fma(minus_b2, in[1], in[3]);
-    const vec even_b = vec_fma(minus_a2, in[2], in[4]), odd_b = b * vec_fma(minus_a2, in[1], in[3]);
-    out[0] = in[0] + vec_fma(minus_both, in[2], in[4]);
-    out[1] = even_a + odd_a;
-    out[2] = even_a - odd_a;
-    out[3] = even_b + odd_b;
-    out[4] = even_b - odd_b;
-    out[5] = in[1] + vec_fma(minus_both, in[3], in[5]);
-}
 
 /* Six values of the first layer, one below the other: rows 4 `tile_y` - 1 ..., column `x` of the picture, channels from
  * `channel`. Outside the picture the next layer sees zeros. */
@@ -151,17 +118,6 @@ INLINE void transform_segment(const lns_conv3x3 *layer, int inputs, int from_pic
 }
 
 /* ---- Outputs ------------------------------------------------------------------------------------ */
-
-INLINE void transform_outputs(vec *out, const vec *in) {
-    const vec a = vec_all((float)POINT_A), a2 = vec_all(0.5f), a3 = vec_all((float)(POINT_A * 0.5));
-    const vec b = vec_all((float)POINT_B), b2 = vec_all(2.0f), b3 = vec_all((float)(POINT_B * 2.0));
-    const vec even_a = in[1] + in[2], odd_a = in[1] - in[2];
-    const vec even_b = in[3] + in[4], odd_b = in[3] - in[4];
-    out[0] = in[0] + even_a + even_b;
-    out[1] = vec_fma(b, odd_b, a * odd_a);
-    out[2] = vec_fma(b2, even_b, a2 * even_a);
-    out[3] = vec_fma(b3, odd_b, vec_fma(a3, odd_a, in[5]));
-}
 
 /* LANES outputs of one tile. `out`: the first of its pixels. */
 INLINE void transform_tile(const float *m, size_t m_part, vec bias, int pool, element *out, size_t out_row,
