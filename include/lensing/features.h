@@ -83,13 +83,14 @@ LNS_API lns_status lns_features_to_json(const lns_features *features, const lns_
                                         size_t *size);
 
 /** NPZ file (readable by `numpy.load`) with keypoints float32 (N, 2), scores float32 (N), descriptors
- * float32 (N, 256) when present, and image_size int64 (2): width, height. @param bytes receives a buffer; free it with
+ * float32 (N, 256) when present, image_size int64 (2): width, height, and where they are known, the name of the weights
+ * and their licence as bytes (UTF-8), weights and weights_license. @param bytes receives a buffer; free it with
  * lns_buffer_free(). */
 LNS_API lns_status lns_features_to_npz(const lns_features *features, void **bytes, size_t *size);
 
 /** HDF5 file of many results, in the layout that hloc reads: for each name a group with keypoints float32 (N, 2),
- * scores float32 (N), descriptors float32 (256, N) and image_size int64 (2): width, height. A name with slashes makes
- * nested groups. Written to a temporary name beside `path`, renamed by lns_hdf5_close(). Not thread-safe: one writer,
+ * scores float32 (N), descriptors float32 (256, N) and image_size int64 (2): width, height; and the group's attributes
+ * weights and weights_license, texts, where they are known. A name with slashes makes nested groups. Written to a temporary name beside `path`, renamed by lns_hdf5_close(). Not thread-safe: one writer,
  * one thread. */
 typedef struct lns_hdf5 lns_hdf5;
 LNS_API lns_status lns_hdf5_create(const char *path, lns_hdf5 **file);

@@ -93,18 +93,38 @@ static lns_status add_array(const lns_hdf5 *file, hid_t group, const char *name,
     return status;
 }
 
-static lns_status add_number(const lns_hdf5 *file, hid_t object, const char *name, double value) {
+static lns_status add_attribute(const lns_hdf5 *file, hid_t object, const char *name, hid_t file_type,
+                                hid_t memory_type, const void *value) {
     const hid_t space = lns_h5.Screate(H5S_SCALAR);
-    const hid_t attribute =
-        space < 0 ? H5I_INVALID_HID
-                  : lns_h5.Acreate2(object, name, *lns_h5.T_IEEE_F64LE_g, space, H5P_DEFAULT, H5P_DEFAULT);
+    const hid_t attribute = space < 0
+                                ? H5I_INVALID_HID
+                                : lns_h5.Acreate2(object, name, file_type, space, H5P_DEFAULT, H5P_DEFAULT);
     lns_status status = LNS_OK;
-    if (attribute < 0 || lns_h5.Awrite(attribute, *lns_h5.T_NATIVE_DOUBLE_g, &value) < 0)
+    if (attribute < 0 || lns_h5.Awrite(attribute, memory_type, value) < 0)
         status = fail(file);
     if (attribute >= 0)
         lns_h5.Aclose(attribute);
     if (space >= 0)
         lns_h5.Sclose(space);
+    return status;
+}
+
+static lns_status add_number(const lns_hdf5 *file, hid_t object, const char *name, double value) {
+    return add_attribute(file, object, name, *lns_h5.T_IEEE_F64LE_g, *lns_h5.T_NATIVE_DOUBLE_g, &value);
+}
+
+/* Of variable length, which h5py gives as str. */
+static lns_status add_text(const lns_hdf5 *file, hid_t object, const char *name, const char *text) {
+    if (text == NULL)
+        return LNS_OK;
+    const hid_t type = lns_h5.Tcopy(*lns_h5.T_C_S1_g);
+    lns_status status = LNS_OK;
+    if (type < 0 || lns_h5.Tset_size(type, H5T_VARIABLE) < 0 || lns_h5.Tset_cset(type, H5T_CSET_UTF8) < 0)
+        status = fail(file);
+    if (status == LNS_OK)
+        status = add_attribute(file, object, name, type, type, &text);
+    if (type >= 0)
+        lns_h5.Tclose(type);
     return status;
 }
 
@@ -155,6 +175,10 @@ static lns_status add_features(const lns_hdf5 *file, hid_t group, const lns_feat
     if (status == LNS_OK)
         status = add_array(file, group, "image_size", 1, &two, *lns_h5.T_STD_I64LE_g, *lns_h5.T_NATIVE_INT64_g,
                            image_size, NULL);
+    if (status == LNS_OK)
+        status = add_text(file, group, "weights", features->weights);
+    if (status == LNS_OK)
+        status = add_text(file, group, "weights_license", features->license);
     return status;
 }
 

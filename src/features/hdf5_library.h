@@ -47,6 +47,10 @@
     _(Sclose)                                                                                                          \
     _(Screate)                                                                                                         \
     _(Screate_simple)                                                                                                  \
+    _(Tclose)                                                                                                          \
+    _(Tcopy)                                                                                                           \
+    _(Tset_cset)                                                                                                       \
+    _(Tset_size)                                                                                                       \
     _(get_libversion)                                                                                                  \
     _(open)
 
@@ -55,6 +59,7 @@
     _(P_CLS_DATASET_CREATE_ID_g)                                                                                       \
     _(P_CLS_FILE_ACCESS_ID_g)                                                                                          \
     _(P_CLS_LINK_CREATE_ID_g)                                                                                          \
+    _(T_C_S1_g)                                                                                                        \
     _(T_IEEE_F32LE_g)                                                                                                  \
     _(T_IEEE_F64LE_g)                                                                                                  \
     _(T_NATIVE_DOUBLE_g)                                                                                               \

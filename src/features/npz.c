@@ -35,13 +35,14 @@ typedef struct entry {
 } entry;
 
 static void write_npy_header(const lns_array *array, char *header) {
-    char dictionary[NPY_HEADER_SIZE];
-    int length =
-        snprintf(dictionary, sizeof dictionary, "{'descr': '%s', 'fortran_order': False, 'shape': ", array->type);
-    length += array->dimensions == 1
-                  ? snprintf(dictionary + length, sizeof dictionary - (size_t)length, "(%zu,), }", array->shape[0])
-                  : snprintf(dictionary + length, sizeof dictionary - (size_t)length, "(%zu, %zu), }", array->shape[0],
-                             array->shape[1]);
+    char dictionary[NPY_HEADER_SIZE], type[32], shape[64] = "()";
+    snprintf(type, sizeof type, "|S%zu", array->item_size);
+    if (array->dimensions == 1)
+        snprintf(shape, sizeof shape, "(%zu,)", array->shape[0]);
+    else if (array->dimensions == 2)
+        snprintf(shape, sizeof shape, "(%zu, %zu)", array->shape[0], array->shape[1]);
+    const int length = snprintf(dictionary, sizeof dictionary, "{'descr': '%s', 'fortran_order': False, 'shape': %s, }",
+                                array->type != NULL ? array->type : type, shape);
     memset(header, ' ', NPY_HEADER_SIZE);
     memcpy(header, "\x93NUMPY\x01\x00", 8);
     header[8] = NPY_HEADER_SIZE - 10;
@@ -51,7 +52,10 @@ static void write_npy_header(const lns_array *array, char *header) {
 }
 
 static size_t array_bytes(const lns_array *array) {
-    return array->shape[0] * (array->dimensions == 2 ? array->shape[1] : 1) * array->item_size;
+    size_t size = array->item_size;
+    for (int i = 0; i < array->dimensions; i++)
+        size *= array->shape[i];
+    return size;
 }
 
 static void add_name(lns_buffer *out, const lns_array *array) {
@@ -170,6 +174,11 @@ lns_status lns_npz_add(lns_buffer *out, const lns_array *arrays, size_t count) {
     return LNS_OK;
 }
 
+/* numpy has no text of no bytes. */
+static lns_array text_array(const char *name, const char *text) {
+    return (lns_array){.name = name, .item_size = strlen(text), .data = text};
+}
+
 lns_status lns_features_to_npz(const lns_features *features, void **bytes, size_t *size) {
     if (bytes != NULL)
         *bytes = NULL;
@@ -179,7 +188,7 @@ lns_status lns_features_to_npz(const lns_features *features, void **bytes, size_
         return lns_fail(LNS_ERROR_INVALID_ARGUMENT, "lns_features_to_npz: features, bytes and size must not be NULL");
     const size_t n = features->count;
     const int64_t image_size[2] = {features->image_width, features->image_height};
-    lns_array arrays[4];
+    lns_array arrays[6];
     size_t count = 0;
     arrays[count++] = (lns_array){"keypoints", "<f4", 4, 2, {n, 2}, features->keypoints, NULL};
     arrays[count++] = (lns_array){"scores", "<f4", 4, 1, {n, 1}, features->scores, NULL};
@@ -187,6 +196,10 @@ lns_status lns_features_to_npz(const lns_features *features, void **bytes, size_
         arrays[count++] =
             (lns_array){"descriptors", "<f4", 4, 2, {n, LNS_DESCRIPTOR_SIZE}, features->descriptors, NULL};
     arrays[count++] = (lns_array){"image_size", "<i8", 8, 1, {2, 1}, image_size, NULL};
+    if (features->weights != NULL && *features->weights != '\0')
+        arrays[count++] = text_array("weights", features->weights);
+    if (features->license != NULL && *features->license != '\0')
+        arrays[count++] = text_array("weights_license", features->license);
     lns_buffer out = {0};
     const lns_status status = lns_npz_add(&out, arrays, count);
     return status == LNS_OK ? lns_buffer_take(&out, bytes, size) : status;

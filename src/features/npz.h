@@ -12,9 +12,9 @@
 /* One array in C order, little-endian. */
 typedef struct lns_array {
     const char *name;
-    const char *type; /* as numpy writes it: "<f4", "<f2", "<i8" */
+    const char *type; /* as numpy writes it: "<f4", "<f2", "<i8"; NULL: "|S" and the size, a text of that many bytes */
     size_t item_size;
-    int dimensions; /* 1 or 2 */
+    int dimensions; /* 0, 1 or 2 */
     size_t shape[2];
     const void *data;
     const float *halves_of; /* when not NULL: the elements are these, as float16, and `data` is not used */

@@ -507,6 +507,9 @@ def test_the_formats_agree(tool, photos):
             assert np.array_equal(arrays["scores"], group["scores"][()])
             assert np.array_equal(arrays["descriptors"], group["descriptors"][()].T)
             assert arrays["image_size"].tolist() == group["image_size"][()].tolist() == [96, 72]
+            assert arrays["weights"].item().decode() == group.attrs["weights"] == result["weights"]["name"]
+            assert arrays["weights_license"].item().decode() == group.attrs["weights_license"] == \
+                result["weights"]["license"]
             assert np.abs(arrays["keypoints"] - np.array(result["keypoints"])).max() <= 5.1e-4
             assert np.abs(arrays["scores"] - np.array(result["scores"])).max() <= 5.1e-7
             half = npz(base64.b64decode(result["descriptors"]["data"]))["descriptors"]

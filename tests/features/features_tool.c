@@ -131,9 +131,13 @@ static void json(int count, char **values) {
     free_features(f);
 }
 
-/* npz FEATURES OUT */
+/* npz FEATURES OUT [WEIGHTS LICENSE] */
 static void npz(int count, char **values) {
     lns_features *f = load_features(argument(count, values, 0));
+    if (count > 2) {
+        f->weights = argument(count, values, 2);
+        f->license = argument(count, values, 3);
+    }
     void *bytes;
     size_t size;
     require(lns_features_to_npz(f, &bytes, &size));

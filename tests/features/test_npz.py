@@ -24,6 +24,18 @@ def test_same_bytes_as_savez(tool, tmp_path, count, descriptors):
     assert (tmp_path / "out.npz").read_bytes() == savez(**arrays)
 
 
+def test_texts_are_numpys(tool, tmp_path):
+    features = random_features(3, seed=4)
+    tool("npz", features.write(tmp_path / "f"), tmp_path / "out.npz", "folder/été.safetensors", "CC0-1.0")
+    arrays = {"keypoints": features.keypoints, "scores": features.scores, "descriptors": features.descriptors,
+              "image_size": np.array([features.width, features.height], np.int64),
+              "weights": np.array("folder/été.safetensors".encode()), "weights_license": np.array(b"CC0-1.0")}
+    assert (tmp_path / "out.npz").read_bytes() == savez(**arrays)
+    tool("npz", features.write(tmp_path / "f"), tmp_path / "out.npz", "", "")
+    with np.load(tmp_path / "out.npz") as loaded:
+        assert "weights" not in loaded and "weights_license" not in loaded
+
+
 @pytest.fixture(params=["c", "avx2"])
 def kernels(request, monkeypatch):
     """Both kernel sets; a CPU without AVX2 has C twice."""
