@@ -110,7 +110,8 @@ class Layer:
     width: int  # pixels that are computed, before pooling
     height: int
     pool: bool = False
-    phases: int = 2
+    phases: int = 3
+    rounded: bool = False  # its outputs, to what two phases use of them
     streamed: bool = False
     float32: bool = False
 
@@ -150,8 +151,8 @@ class Layer:
 
 
 LAYERS = [
-    Layer("conv1a", 1, 64, 3, (BLOCK_WIDTH + 2) * (BLOCK_HEIGHT + 2), 1, phases=4),
-    Layer("conv1b", 64, 64, 3, 64, 40, pool=True),
+    Layer("conv1a", 1, 64, 3, (BLOCK_WIDTH + 2) * (BLOCK_HEIGHT + 2), 1, phases=4, rounded=True),
+    Layer("conv1b", 64, 64, 3, 64, 40, pool=True, phases=2),
     Layer("conv2a", 64, 64, 3, 32, 20),
     Layer("conv2b", 64, 64, 3, 32, 20, pool=True),
     Layer("conv3a", 64, 128, 3, 16, 10),
@@ -200,7 +201,7 @@ class Model:
         if layer.pool:
             vector, out_pixels, runs = 2 * blocks * 49, pixels // 4, max(rows // 2, 1)
         else:
-            vector = 0 if layer.float32 else 3 * pixels * blocks * CHANNELS // 32
+            vector = 3 * pixels * blocks * CHANNELS // 32 if layer.rounded else 0
             out_pixels, runs = pixels, rows if layer.inputs > 1 else 1
         size = out_pixels * blocks * CHANNELS * (4 if layer.float32 else 2)
         return vector * self["sfpu"] + runs * blocks * (self["pack_rows"] + self["pack_wait"]) + size / self["pack"]

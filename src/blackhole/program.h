@@ -69,7 +69,7 @@ typedef struct lns_bh_convolution {
     uint32_t output;        /* first output plane */
     uint32_t output_stride; /* bytes between output planes */
     uint32_t flags;
-    uint32_t phases;                             /* 2: HiFi2, 4: HiFi4; see docs/blackhole.md */
+    uint32_t phases;                             /* 2: HiFi2, 3: HiFi3, 4: HiFi4; see docs/blackhole.md */
     uint32_t in_run, in_runs, out_run, out_runs; /* pixels in a run, a multiple of 8 and 4; and runs in a job */
     uint32_t jobs;                               /* lns_bh_job[job_count] */
     uint32_t job_count;
