@@ -42,13 +42,14 @@ if [ $# -eq 2 ] && [ ! -e "$folder/stage1/done" ]; then
 fi
 [ -e "$folder/stage1/done" ] || [ -e "$folder/labels_corners.npz" ] || run label_corners.py
 
-stage stage1 labels_corners.npz --steps 7000 --rate 2e-3 --softness 0.7 --seed 11
+later=(--rate 1e-3 --softness 0.5 --width 208 --height 160 --pairs 4 --shapes 4 --correspondences 256 --max-angle 1.05
+       --strength 1.0)
+
+stage stage1 labels_corners.npz --steps 5000 --rate 2e-3 --softness 0.7 --seed 11
 relabel stage1
-stage stage2 labels_stage1.npz --from "$folder/stage1/weights.safetensors" --steps 13000 --rate 1e-3 --seed 12 \
-    --max-angle 0.9
+stage stage2 labels_stage1.npz --from "$folder/stage1/weights.safetensors" --steps 6000 --seed 12 "${later[@]}"
 relabel stage2
-stage stage3 labels_stage2.npz --from "$folder/stage2/weights.safetensors" --steps 18000 --rate 1e-3 --seed 13 \
-    --softness 0.5 --width 208 --height 160 --pairs 4 --shapes 3 --correspondences 256 --max-angle 1.05 --strength 1.0
+stage stage3 labels_stage2.npz --from "$folder/stage2/weights.safetensors" --steps 7000 --seed 13 "${later[@]}"
 
 "$python" "$code/export.py" "$folder/stage3/weights.safetensors" "$folder/lensing-superpoint.safetensors"
 echo "==> $folder/lensing-superpoint.safetensors"

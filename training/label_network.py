@@ -73,7 +73,7 @@ def main():
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("--weights", type=pathlib.Path, required=True)
     parser.add_argument("--output", type=pathlib.Path, required=True)
-    parser.add_argument("--warps", type=int, default=12)
+    parser.add_argument("--warps", type=int, default=8)
     parser.add_argument("--minutes", type=float, default=math.inf, help="stop after this long, to be continued")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--seed", type=int, default=4)
