@@ -47,7 +47,7 @@ install:
 	@scripts/install.sh '$(PREFIX)'
 
 format:
-	@find include src python tests \( -name '*.c' -o -name '*.h' \) -exec clang-format -i {} +
+	@find include src python tests training \( -name '*.c' -o -name '*.h' \) -exec clang-format -i {} +
 
 clean:
 	rm -rf build build-* demo

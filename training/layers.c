@@ -4,17 +4,16 @@
  * memory.
  *
  * Activations are NHWC, float32: `count` pictures of height x width pixels of `inputs` or `outputs` channels, multiples
- * of BLOCK up to MOST_CHANNELS. Weights are (outputs, inputs, 3, 3). Beyond the borders there are zeros. Statistics are doubles: the sums of
- * all channels, then the sums of their squares.
+ * of BLOCK up to MOST_CHANNELS. Weights are (outputs, inputs, 3, 3). Beyond the borders there are zeros. Statistics are
+ * doubles: the sums of all channels, then the sums of their squares.
  *
- * With V = B'xB, U = GwG', M = VU, y = A'MA a convolution, the gradient of the weights is G'(V'(A dy A'))G, summed over all
- * tiles: another 36 products instead of 144. The gradient of the inputs is a convolution of that of the outputs, with the
- * weights turned by 180 degrees and inputs and outputs exchanged. */
+ * With V = B'xB, U = GwG', M = VU, y = A'MA a convolution, the gradient of the weights is G'(V'(A dy A'))G, summed over
+ * all tiles: another 36 products instead of 144. The gradient of the inputs is a convolution of that of the outputs,
+ * with the weights turned by 180 degrees and inputs and outputs exchanged. */
 #include <stdlib.h>
 #include <string.h>
 
 #define INLINE static inline __attribute__((always_inline))
-#define UNROLL _Pragma("GCC unroll 9")
 
 #ifdef __AVX512F__
 #define LANES 16
@@ -108,21 +107,29 @@ static float *take_floats(size_t count) {
 INLINE void multiply(int rows, const float *a, long a_row, long a_step, const float *b, long b_step, int n, float *out,
                      long out_row, int add) {
     vec sums[ROWS][COLUMNS];
-    UNROLL for (int r = 0; r < rows; r++)
-        UNROLL for (int c = 0; c < COLUMNS; c++)
+#pragma GCC unroll 9
+    for (int r = 0; r < rows; r++)
+#pragma GCC unroll 9
+        for (int c = 0; c < COLUMNS; c++)
             sums[r][c] = add ? vec_load(out + r * out_row + c * LANES) : vec_all(0);
-    _Pragma("GCC unroll 4") for (int i = 0; i < n; i++) {
+#pragma GCC unroll 4
+    for (int i = 0; i < n; i++) {
         vec columns[COLUMNS];
-        UNROLL for (int c = 0; c < COLUMNS; c++)
+#pragma GCC unroll 9
+        for (int c = 0; c < COLUMNS; c++)
             columns[c] = vec_load(b + i * b_step + c * LANES);
-        UNROLL for (int r = 0; r < rows; r++) {
+#pragma GCC unroll 9
+        for (int r = 0; r < rows; r++) {
             const vec x = vec_all(a[r * a_row + i * a_step]);
-            UNROLL for (int c = 0; c < COLUMNS; c++)
+#pragma GCC unroll 9
+            for (int c = 0; c < COLUMNS; c++)
                 sums[r][c] = vec_fma(x, columns[c], sums[r][c]);
         }
     }
-    UNROLL for (int r = 0; r < rows; r++)
-        UNROLL for (int c = 0; c < COLUMNS; c++)
+#pragma GCC unroll 9
+    for (int r = 0; r < rows; r++)
+#pragma GCC unroll 9
+        for (int c = 0; c < COLUMNS; c++)
             vec_store(out + r * out_row + c * LANES, sums[r][c]);
 }
 
@@ -136,19 +143,28 @@ typedef struct tile {
 
 typedef void (*transform)(vec *out, const vec *in);
 
-/* Applies a transform of one side to both sides of `from` x `from` values, whose results are `to` x `to`. Adds the results
- * to `sum` and their squares to `square` unless these are NULL. */
+/* Applies a transform of one side to both sides of `from` x `from` values, whose results are `to` x `to`. Adds the
+ * results to `sum` and their squares to `square` unless these are NULL. */
 INLINE void transform_tile(transform side, tile in, int from, tile out, int to, vec *sum, vec *square) {
     vec half[TILE_INPUT][TILE_INPUT], line[TILE_INPUT], done[TILE_INPUT];
-    UNROLL for (int x = 0; x < from; x++) {
-        UNROLL for (int y = 0; y < from; y++) line[y] = vec_load(in.values + y * in.row + x * in.column);
+#pragma GCC unroll 9
+    for (int x = 0; x < from; x++) {
+#pragma GCC unroll 9
+        for (int y = 0; y < from; y++)
+            line[y] = vec_load(in.values + y * in.row + x * in.column);
         side(done, line);
-        UNROLL for (int y = 0; y < to; y++) half[y][x] = done[y];
+#pragma GCC unroll 9
+        for (int y = 0; y < to; y++)
+            half[y][x] = done[y];
     }
-    UNROLL for (int y = 0; y < to; y++) {
-        UNROLL for (int x = 0; x < from; x++) line[x] = half[y][x];
+#pragma GCC unroll 9
+    for (int y = 0; y < to; y++) {
+#pragma GCC unroll 9
+        for (int x = 0; x < from; x++)
+            line[x] = half[y][x];
         side(done, line);
-        UNROLL for (int x = 0; x < to; x++) {
+#pragma GCC unroll 9
+        for (int x = 0; x < to; x++) {
             vec_store(out.values + y * out.row + x * out.column, done[x]);
             if (sum != NULL) {
                 *sum += done[x];
@@ -184,7 +200,8 @@ INLINE void transform_back(vec *out, const vec *in) {
     out[2] = vec_all((float)a2) * even_a + vec_all((float)b2) * even_b + in[5];
 }
 
-/* The `side` x `side` pixels from (y, x) on: where they lie, or, at a border of the picture, a copy with zeros beyond it. */
+/* The `side` x `side` pixels from (y, x) on: where they lie, or, at a border of the picture, a copy with zeros beyond
+ * it. */
 INLINE tile find_tile(const grid *g, const float *picture, int channels, int y, int x, int side, float *copy) {
     if (y >= 0 && x >= 0 && y + side <= g->height && x + side <= g->width)
         return (tile){(float *)picture + ((long)y * g->width + x) * channels, (long)g->width * channels, channels};
@@ -244,7 +261,8 @@ static float *pack_weights(const float *weights, int inputs, int outputs, int tu
                 transform_weights(point, column);
                 for (int y = 0; y < TILE_INPUT; y++)
                     for (int k = 0; k < BLOCK; k++)
-                        packed[(((long)o / BLOCK * POINTS + y * TILE_INPUT + x) * inputs + i) * BLOCK + k] = (float)point[y][k];
+                        packed[(((long)o / BLOCK * POINTS + y * TILE_INPUT + x) * inputs + i) * BLOCK + k] =
+                            (float)point[y][k];
             }
         }
     return packed;
@@ -259,7 +277,8 @@ INLINE void finish_tile(const grid *g, tile m, float *picture, int channels, pla
         transform_tile(transform_outputs, m, TILE_INPUT, out, TILE_OUTPUT, &sum, &square);
     } else {
         float copy[TILE_OUTPUT * TILE_OUTPUT * LANES];
-        transform_tile(transform_outputs, m, TILE_INPUT, (tile){copy, TILE_OUTPUT * LANES, LANES}, TILE_OUTPUT, NULL, NULL);
+        transform_tile(transform_outputs, m, TILE_INPUT, (tile){copy, TILE_OUTPUT * LANES, LANES}, TILE_OUTPUT, NULL,
+                       NULL);
         for (int y = 0; y < TILE_OUTPUT && y < height; y++)
             for (int x = 0; x < TILE_OUTPUT && x < width; x++) {
                 const vec value = vec_load(copy + (y * TILE_OUTPUT + x) * LANES);
@@ -273,15 +292,15 @@ INLINE void finish_tile(const grid *g, tile m, float *picture, int channels, pla
 }
 
 /* Outputs of the tiles of a block, from its V. */
-INLINE void finish_block(const grid *g, const float *v, int inputs, const float *packed, int outputs, long first, float *m,
-                         float *y, float *statistics) {
+INLINE void finish_block(const grid *g, const float *v, int inputs, const float *packed, int outputs, long first,
+                         float *m, float *y, float *statistics) {
     const long v_part = part_size(g, inputs), m_part = part_size(g, BLOCK);
     for (int o = 0; o < outputs; o += BLOCK) {
         const float *panel = packed + (long)o / BLOCK * POINTS * inputs * BLOCK;
         for (int p = 0; p < POINTS; p++)
             for (int t = 0; t < g->block; t += ROWS)
-                multiply(ROWS, v + p * v_part + (long)t * inputs, inputs, 1, panel + (long)p * inputs * BLOCK, BLOCK, inputs,
-                         m + p * m_part + (long)t * BLOCK, BLOCK, 0);
+                multiply(ROWS, v + p * v_part + (long)t * inputs, inputs, 1, panel + (long)p * inputs * BLOCK, BLOCK,
+                         inputs, m + p * m_part + (long)t * BLOCK, BLOCK, 0);
         for (int t = 0; t < g->block && first + t < g->tiles; t++) {
             const place at = place_of(g, first + t);
             float *picture = y + at.picture * g->height * g->width * outputs + o;
@@ -305,8 +324,8 @@ INLINE void add_floats(double *sums, const float *floats, int count) {
 }
 
 /* y = x * weights, and the statistics of y; with `turned` x and y are gradients, of the outputs and the inputs. */
-void convolve(const float *x, const float *weights, int count, int height, int width, int inputs, int outputs, int turned,
-              float *y, double *statistics, int threads) {
+void convolve(const float *x, const float *weights, int count, int height, int width, int inputs, int outputs,
+              int turned, float *y, double *statistics, int threads) {
     const grid g = make_grid(count, height, width, inputs);
     float *packed = pack_weights(weights, inputs, outputs, turned);
     memset(statistics, 0, 2 * (size_t)outputs * sizeof *statistics);
@@ -392,8 +411,8 @@ static void load_rows(float *out, const float *picture, int height, int width, i
 }
 
 /* The same from one channel to FIRST_OUTPUTS, whose weights are (64, 1, 3, 3). */
-void convolve_first(const float *x, const float *weights, int count, int height, int width, float *y, double *statistics,
-                    int threads) {
+void convolve_first(const float *x, const float *weights, int count, int height, int width, float *y,
+                    double *statistics, int threads) {
     float taps[9][FIRST_OUTPUTS];
     for (int j = 0; j < 9; j++)
         for (int k = 0; k < FIRST_OUTPUTS; k++)
@@ -439,11 +458,14 @@ void first_weights_gradient(const float *x, const float *dy, int count, int heig
             load_rows(rows, x + row / height * height * width, height, width, (int)(row % height));
             for (int c = 0; c < FIRST_OUTPUTS; c += LANES) {
                 vec taps[9];
-                UNROLL for (int j = 0; j < 9; j++) taps[j] = vec_all(0);
+#pragma GCC unroll 9
+                for (int j = 0; j < 9; j++)
+                    taps[j] = vec_all(0);
                 for (int column = 0; column < width; column++) {
                     const float *pixels = rows + column;
                     const vec gradient = vec_load(dy + (row * width + column) * FIRST_OUTPUTS + c);
-                    UNROLL for (int j = 0; j < 9; j++)
+#pragma GCC unroll 9
+                    for (int j = 0; j < 9; j++)
                         taps[j] = vec_fma(vec_all(pixels[j / 3 * (width + 2) + j % 3]), gradient, taps[j]);
                 }
                 for (int j = 0; j < 9; j++)
@@ -479,7 +501,8 @@ void normalise(const float *y, long rows, int width, int channels, const float *
             vec largest = vec_all(0);
             for (int which = 0; which < (pool ? 4 : 1); which++)
                 largest = vec_max(vec_fma(vec_load(pixel_of(y, i, pool, width, channels, which) + c),
-                                          vec_load(scale + c), vec_load(shift + c)), largest);
+                                          vec_load(scale + c), vec_load(shift + c)),
+                                  largest);
             vec_store(out + i * channels + c, largest);
         }
 }
@@ -487,9 +510,12 @@ void normalise(const float *y, long rows, int width, int channels, const float *
 /* The gradients of up to 4 values that gave one result: it is that of the result at the largest one above 0. */
 INLINE void pass_gradient(const vec *values, int count, vec gradient, vec *out) {
     vec largest = vec_all(0);
-    UNROLL for (int i = 0; i < count; i++) largest = vec_max(values[i], largest);
+#pragma GCC unroll 9
+    for (int i = 0; i < count; i++)
+        largest = vec_max(values[i], largest);
     ivec open = largest > vec_all(0);
-    UNROLL for (int i = 0; i < count; i++) {
+#pragma GCC unroll 9
+    for (int i = 0; i < count; i++) {
         const ivec here = open & (values[i] == largest);
         out[i] = vec_keep(here, gradient);
         open &= ~here;
@@ -501,15 +527,16 @@ INLINE void open_result(const float *y, const float *result_gradient, long i, in
                         const float *scale, const float *shift, vec *outputs, vec *gradients) {
     const int count = pool ? 4 : 1;
     vec values[4];
-    UNROLL for (int which = 0; which < count; which++) {
+#pragma GCC unroll 9
+    for (int which = 0; which < count; which++) {
         outputs[which] = vec_load(pixel_of(y, i, pool, width, channels, which) + c);
         values[which] = vec_fma(outputs[which], vec_load(scale + c), vec_load(shift + c));
     }
     pass_gradient(values, count, vec_load(result_gradient + i * channels + c), gradients);
 }
 
-INLINE void normalise_sums(const float *y, const float *gradient, long rows, int width, int channels, const float *scale,
-                           const float *shift, int pool, double *sums, int threads) {
+INLINE void normalise_sums(const float *y, const float *gradient, long rows, int width, int channels,
+                           const float *scale, const float *shift, int pool, double *sums, int threads) {
     const int result_width = pool ? width / 2 : width;
     memset(sums, 0, 2 * (size_t)channels * sizeof *sums);
 #pragma omp parallel num_threads(threads)
@@ -539,15 +566,17 @@ INLINE void normalise_sums(const float *y, const float *gradient, long rows, int
     }
 }
 
-INLINE void normalise_back(const float *y, const float *gradient, long rows, int width, int channels, const float *scale,
-                           const float *shift, int pool, const float *factors, float *dy, int threads) {
+INLINE void normalise_back(const float *y, const float *gradient, long rows, int width, int channels,
+                           const float *scale, const float *shift, int pool, const float *factors, float *dy,
+                           int threads) {
     const long pixels = pool ? rows / 2 * (width / 2) : rows * width;
 #pragma omp parallel for num_threads(threads)
     for (long i = 0; i < pixels; i++)
         for (int c = 0; c < channels; c += LANES) {
             vec outputs[4], gradients[4];
             open_result(y, gradient, i, pool, width, channels, c, scale, shift, outputs, gradients);
-            const vec constant = vec_load(factors + c), slope = vec_load(factors + channels + c), by = vec_load(scale + c);
+            const vec constant = vec_load(factors + c), slope = vec_load(factors + channels + c),
+                      by = vec_load(scale + c);
             for (int which = 0; which < (pool ? 4 : 1); which++)
                 vec_store((float *)pixel_of(dy, i, pool, width, channels, which) + c,
                           by * gradients[which] + vec_fma(outputs[which], slope, constant));
@@ -556,8 +585,8 @@ INLINE void normalise_back(const float *y, const float *gradient, long rows, int
 
 /* Sums over all pixels of the gradients of the normalised values, and of their products with the outputs y of the
  * convolution. */
-void normalise_gradient_sums(const float *y, const float *gradient, long rows, int width, int channels, const float *scale,
-                             const float *shift, int pool, double *sums, int threads) {
+void normalise_gradient_sums(const float *y, const float *gradient, long rows, int width, int channels,
+                             const float *scale, const float *shift, int pool, double *sums, int threads) {
     if (pool)
         normalise_sums(y, gradient, rows, width, channels, scale, shift, 1, sums, threads);
     else

@@ -49,8 +49,8 @@ typedef struct route {
 } route;
 
 /* The low bit of activations needs a third phase. 1b, which takes 40 % of all products, does without: what it reads is
- * rounded to what two phases use. The first layer reads gray levels of 8 bits and has weights of more, for which it takes
- * four. */
+ * rounded to what two phases use. The first layer reads gray levels of 8 bits and has weights of more, for which it
+ * takes four. */
 static const route routes[LNS_CONV_COUNT] = {
     [LNS_CONV1A] = {1, 64, 3, PLAN_IMAGE, PLAN_FULL, LNS_BH_RELU | LNS_BH_ROUND, 4},
     [LNS_CONV1B] = {64, 64, 3, PLAN_FULL, PLAN_HALF, LNS_BH_RELU | LNS_BH_POOL, 2},

@@ -96,9 +96,8 @@ static lns_status add_array(const lns_hdf5 *file, hid_t group, const char *name,
 static lns_status add_attribute(const lns_hdf5 *file, hid_t object, const char *name, hid_t file_type,
                                 hid_t memory_type, const void *value) {
     const hid_t space = lns_h5.Screate(H5S_SCALAR);
-    const hid_t attribute = space < 0
-                                ? H5I_INVALID_HID
-                                : lns_h5.Acreate2(object, name, file_type, space, H5P_DEFAULT, H5P_DEFAULT);
+    const hid_t attribute =
+        space < 0 ? H5I_INVALID_HID : lns_h5.Acreate2(object, name, file_type, space, H5P_DEFAULT, H5P_DEFAULT);
     lns_status status = LNS_OK;
     if (attribute < 0 || lns_h5.Awrite(attribute, memory_type, value) < 0)
         status = fail(file);

@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/error.h"
 #include "base/cpu.h"
+#include "base/error.h"
 #include "base/memory.h"
 #include "base/threads.h"
 #include "blackhole/device.h"
