@@ -6,6 +6,7 @@ build-asan/), LENSING_TEST_DATA a folder with real weights and photos (tests tha
 """
 import json
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,10 @@ import pytest
 from golden import synthetic
 
 ROOT = Path(__file__).resolve().parent.parent
+
+# A shell starts what runs in the background with SIGINT ignored, programs that are started from there inherit that, and
+# Lensing respects it. Tests that interrupt programs would wait for nothing.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def environment_folder(variable, default):
