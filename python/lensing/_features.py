@@ -164,8 +164,8 @@ class Features:
         Args:
             path: name of the file. Without `format` its ending decides: .json, .npz, .h5 or .hdf5.
             format: "json": what to_json() gives, and a newline. "npz": keypoints, scores and descriptors in float32 and
-                image_size (width, height), for `numpy.load`, and weights and weights_license, bytes. "hdf5": the same in
-                one group, as hloc reads it; the names of the weights are attributes of the group.
+                image_size (width, height), for `numpy.load`, and weights and weights_license, bytes. "hdf5": the same
+                in one group, as hloc reads it; the names of the weights are attributes of the group.
             name: name of the image: the key "file" in JSON, the group in HDF5, where the default is the file name
                 without its ending. For many images in one HDF5 file see `HDF5Writer`.
             descriptors: whether JSON holds descriptors; NPZ and HDF5 hold them always, if there are any.
