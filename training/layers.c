@@ -28,8 +28,8 @@ typedef vec anywhere __attribute__((aligned(4), may_alias)); /* in memory */
 
 #define COLUMNS 2
 #define BLOCK (COLUMNS * LANES) /* outputs that are computed together */
-#define ROWS 6                  /* tiles that are, and inputs in the gradient of the weights */
-#define GRADIENT_ROWS 4
+#define ROWS 6                  /* tiles that are */
+#define GRADIENT_ROWS 4         /* inputs that are in the gradient of the weights */
 #define TILE_OUTPUT 4
 #define TILE_INPUT 6
 #define POINTS 36
@@ -492,9 +492,9 @@ INLINE const float *pixel_of(const float *y, long pooled, int pool, int width, i
 }
 
 /* out = max(0, scale y + shift), the largest of 2 x 2 pixels with `pool`; rows: of all pictures together. */
-void normalise(const float *y, long rows, int width, int channels, const float *scale, const float *shift, int pool,
+void normalise(const float *y, int rows, int width, int channels, const float *scale, const float *shift, int pool,
                float *out, int threads) {
-    const long pixels = pool ? rows / 2 * (width / 2) : rows * width;
+    const long pixels = pool ? (long)rows / 2 * (width / 2) : (long)rows * width;
 #pragma omp parallel for num_threads(threads)
     for (long i = 0; i < pixels; i++)
         for (int c = 0; c < channels; c += LANES) {
@@ -535,8 +535,8 @@ INLINE void open_result(const float *y, const float *result_gradient, long i, in
     pass_gradient(values, count, vec_load(result_gradient + i * channels + c), gradients);
 }
 
-INLINE void normalise_sums(const float *y, const float *gradient, long rows, int width, int channels,
-                           const float *scale, const float *shift, int pool, double *sums, int threads) {
+INLINE void normalise_sums(const float *y, const float *gradient, int rows, int width, int channels, const float *scale,
+                           const float *shift, int pool, double *sums, int threads) {
     const int result_width = pool ? width / 2 : width;
     memset(sums, 0, 2 * (size_t)channels * sizeof *sums);
 #pragma omp parallel num_threads(threads)
@@ -566,10 +566,9 @@ INLINE void normalise_sums(const float *y, const float *gradient, long rows, int
     }
 }
 
-INLINE void normalise_back(const float *y, const float *gradient, long rows, int width, int channels,
-                           const float *scale, const float *shift, int pool, const float *factors, float *dy,
-                           int threads) {
-    const long pixels = pool ? rows / 2 * (width / 2) : rows * width;
+INLINE void normalise_back(const float *y, const float *gradient, int rows, int width, int channels, const float *scale,
+                           const float *shift, int pool, const float *factors, float *dy, int threads) {
+    const long pixels = pool ? (long)rows / 2 * (width / 2) : (long)rows * width;
 #pragma omp parallel for num_threads(threads)
     for (long i = 0; i < pixels; i++)
         for (int c = 0; c < channels; c += LANES) {
@@ -585,7 +584,7 @@ INLINE void normalise_back(const float *y, const float *gradient, long rows, int
 
 /* Sums over all pixels of the gradients of the normalised values, and of their products with the outputs y of the
  * convolution. */
-void normalise_gradient_sums(const float *y, const float *gradient, long rows, int width, int channels,
+void normalise_gradient_sums(const float *y, const float *gradient, int rows, int width, int channels,
                              const float *scale, const float *shift, int pool, double *sums, int threads) {
     if (pool)
         normalise_sums(y, gradient, rows, width, channels, scale, shift, 1, sums, threads);
@@ -594,7 +593,7 @@ void normalise_gradient_sums(const float *y, const float *gradient, long rows, i
 }
 
 /* dy = scale * (gradient of the normalised value) + factors[1] * y + factors[0], each by channel. */
-void normalise_gradient(const float *y, const float *gradient, long rows, int width, int channels, const float *scale,
+void normalise_gradient(const float *y, const float *gradient, int rows, int width, int channels, const float *scale,
                         const float *shift, int pool, const float *factors, float *dy, int threads) {
     if (pool)
         normalise_back(y, gradient, rows, width, channels, scale, shift, 1, factors, dy, threads);

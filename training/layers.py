@@ -36,7 +36,7 @@ def call(name, *arguments):
     """A function of layers.c; tensors are given as their first elements, sizes of pictures as ints."""
     function = getattr(library(), name)
     function.restype = None
-    function(*(ctypes.c_void_p(value.data_ptr()) if isinstance(value, torch.Tensor) else ctypes.c_long(value)
+    function(*(ctypes.c_void_p(value.data_ptr()) if isinstance(value, torch.Tensor) else ctypes.c_int(value)
                for value in arguments), ctypes.c_int(torch.get_num_threads()))
 
 

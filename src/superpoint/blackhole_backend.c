@@ -208,7 +208,7 @@ static lns_status allocate(blackhole_backend *card) {
     return LNS_OK;
 }
 
-/* Sampling is short and bound by memory: more than a few threads do not make it faster. */
+/* Without a wish a few threads: sampling is short and bound by memory. */
 static int choose_threads(int wanted) {
     const int cpus = lns_cpu_count();
     return wanted > 0 ? wanted : cpus < MOST_THREADS ? cpus : MOST_THREADS;
