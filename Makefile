@@ -5,8 +5,8 @@
 #   make demo [WEIGHTS=FILE]   install what is missing, build, find keypoints on the example picture
 #   make test                  install what is missing, build, run every test
 #   make robustness            20,000 damaged pictures through the sanitizer build
-#   make bench WEIGHTS=FILE    compare the speed with other programs
-#   make bench-server WEIGHTS=FILE
+#   make bench [WEIGHTS=FILE]  compare the speed with other programs
+#   make bench-server [WEIGHTS=FILE]
 #                              compare the server with the same service in Python
 #   make wheel                 the wheel of the Python package, with the libraries that it needs (build/wheel/)
 #   make install PREFIX=DIR    install under DIR (default /usr/local)

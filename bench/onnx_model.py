@@ -12,8 +12,11 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 
+TYPES = {"F32": np.float32, "F16": np.float16}
+
+
 def read_safetensors(path):
-    """All float32 tensors of a safetensors file, by name."""
+    """All tensors of a safetensors file by name, in float32."""
     with open(path, "rb") as file:
         (size,) = struct.unpack("<Q", file.read(8))
         header = json.loads(file.read(size))
@@ -22,10 +25,11 @@ def read_safetensors(path):
     for name, entry in header.items():
         if name == "__metadata__":
             continue
-        if entry["dtype"] != "F32":
-            raise ValueError(f"{path}: tensor {name} is {entry['dtype']}; only F32 is supported here")
+        if entry["dtype"] not in TYPES:
+            raise ValueError(f"{path}: tensor {name} is {entry['dtype']}; only {' and '.join(TYPES)} are supported here")
         begin, end = entry["data_offsets"]
-        tensors[name] = np.frombuffer(data[begin:end], np.float32).reshape(entry["shape"])
+        values = np.frombuffer(data[begin:end], TYPES[entry["dtype"]])
+        tensors[name] = values.reshape(entry["shape"]).astype(np.float32)
     return tensors
 
 

@@ -4,8 +4,11 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "synthetic_weights.h"
+
+char synthetic_file_path[64];
 
 static const char *const layer_names[LNS_CONV_COUNT] = {
     "encoder.conv_blocks.0.conv_a",  "encoder.conv_blocks.0.conv_b",         "encoder.conv_blocks.1.conv_a",
@@ -56,4 +59,15 @@ int synthetic_file_write(const char *path) {
     free(header);
     synthetic_weights_free(weights);
     return fclose(file);
+}
+
+int synthetic_file_set_up(void **state) {
+    (void)state;
+    snprintf(synthetic_file_path, sizeof synthetic_file_path, "/tmp/lensing-test-%ld.safetensors", (long)getpid());
+    return synthetic_file_write(synthetic_file_path);
+}
+
+int synthetic_file_tear_down(void **state) {
+    (void)state;
+    return unlink(synthetic_file_path);
 }

@@ -148,7 +148,6 @@ lns_status lns_blackhole_network_detect(lns_blackhole_network *used, const uint8
 
 /* ---- Helpers ------------------------------------------------------------------------------------ */
 
-static char weights_path[128];
 
 static int set_up(void **state) {
     (void)state;
@@ -160,7 +159,7 @@ static lns_status try_open(int device_id, lns_superpoint **model) {
     lns_superpoint_options options;
     lns_superpoint_options_init(&options);
     assert_int_equal(options.device_id, -1);
-    options.weights = weights_path;
+    options.weights = synthetic_file_path;
     options.backend = "blackhole";
     options.device_id = device_id;
     options.threads = 3;
@@ -457,16 +456,9 @@ static void make_maps(void) {
     synthetic_frame(frame);
 }
 
-static int write_weights(void **state) {
-    (void)state;
+static int set_up_group(void **state) {
     make_maps();
-    snprintf(weights_path, sizeof weights_path, "/tmp/lensing-test-backend-%ld.safetensors", (long)getpid());
-    return synthetic_file_write(weights_path);
-}
-
-static int remove_weights(void **state) {
-    (void)state;
-    return unlink(weights_path);
+    return synthetic_file_set_up(state);
 }
 
 int main(void) {
@@ -482,5 +474,5 @@ int main(void) {
         cmocka_unit_test_setup(survives_missing_memory, set_up),
         cmocka_unit_test_setup(is_of_no_use_to_a_child, set_up),
     };
-    return cmocka_run_group_tests(tests, write_weights, remove_weights);
+    return cmocka_run_group_tests(tests, set_up_group, synthetic_file_tear_down);
 }

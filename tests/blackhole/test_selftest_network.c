@@ -139,7 +139,6 @@ const uint16_t *lns_blackhole_network_cells(const lns_blackhole_network *used) {
 
 /* ---- Tests -------------------------------------------------------------------------------------- */
 
-static char weights_path[128];
 
 static int set_up(void **state) {
     (void)state;
@@ -152,7 +151,7 @@ static int set_up(void **state) {
 static const char *take(lns_status expected) {
     static char detail[512];
     lns_blackhole_selftest selftest = {
-        .weights = weights_path, .transport = &transport, .grid = {12, 10}, .cores_run = 1};
+        .weights = synthetic_file_path, .transport = &transport, .grid = {12, 10}, .cores_run = 1};
     const lns_status status = lns_selftest_network.run(&selftest, detail, sizeof detail);
     if (status != LNS_OK)
         snprintf(detail, sizeof detail, "%s", lns_error_message());
@@ -217,21 +216,10 @@ static void is_skipped_when_it_cannot_be(void **state) {
     lns_blackhole_selftest selftest = {.cores_run = 1};
     setenv("SP_WEIGHTS_DIR", "/nowhere", 1);
     assert_non_null(strstr(lns_selftest_network.reason_to_skip(&selftest), "/nowhere"));
-    selftest.weights = weights_path; /* asked for, so that wrong ones are a failure */
+    selftest.weights = synthetic_file_path; /* asked for, so that wrong ones are a failure */
     assert_null(lns_selftest_network.reason_to_skip(&selftest));
     selftest.cores_run = 0;
     assert_string_equal(lns_selftest_network.reason_to_skip(&selftest), "no program runs on the cores");
-}
-
-static int write_weights(void **state) {
-    (void)state;
-    snprintf(weights_path, sizeof weights_path, "/tmp/lensing-test-network-%ld.safetensors", (long)getpid());
-    return synthetic_file_write(weights_path);
-}
-
-static int remove_weights(void **state) {
-    (void)state;
-    return unlink(weights_path);
 }
 
 int main(void) {
@@ -243,5 +231,5 @@ int main(void) {
         cmocka_unit_test_setup(says_what_failed, set_up),
         cmocka_unit_test_setup(is_skipped_when_it_cannot_be, set_up),
     };
-    return cmocka_run_group_tests(tests, write_weights, remove_weights);
+    return cmocka_run_group_tests(tests, synthetic_file_set_up, synthetic_file_tear_down);
 }

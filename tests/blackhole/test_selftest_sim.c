@@ -16,7 +16,6 @@
 #include "blackhole/selftest.h"
 #include "blackhole/sim.h"
 
-static char weights_path[128];
 
 /* ---- A transport that damages ------------------------------------------------------------------- */
 
@@ -114,7 +113,7 @@ static lns_blackhole_selftest *open_selftest(void) {
     lns_blackhole_selftest *selftest;
     lns_blackhole_selftest_options options;
     lns_blackhole_selftest_options_init(&options);
-    options.weights = weights_path;
+    options.weights = synthetic_file_path;
     assert_int_equal(lns_blackhole_selftest_open(&options, &selftest), LNS_OK);
     assert_int_equal(selftest->grid.down, 12);
     assert_int_equal(selftest->grid.across, 10);
@@ -244,22 +243,11 @@ static void other_keypoints_fail(void **state) {
 static void wrong_weights_fail(void **state) {
     (void)state;
     skip_without_simulator();
-    char kept[sizeof weights_path];
-    memcpy(kept, weights_path, sizeof kept);
-    strcpy(weights_path, "/nowhere/model.safetensors");
+    char kept[sizeof synthetic_file_path];
+    memcpy(kept, synthetic_file_path, sizeof kept);
+    strcpy(synthetic_file_path, "/nowhere/model.safetensors");
     expect_failure("network", no_damage, no_damage, "/nowhere/model.safetensors");
-    memcpy(weights_path, kept, sizeof kept);
-}
-
-static int write_weights(void **state) {
-    (void)state;
-    snprintf(weights_path, sizeof weights_path, "/tmp/lensing-test-selftest-%ld.safetensors", (long)getpid());
-    return synthetic_file_write(weights_path);
-}
-
-static int remove_weights(void **state) {
-    (void)state;
-    return unlink(weights_path);
+    memcpy(synthetic_file_path, kept, sizeof kept);
 }
 
 int main(void) {
@@ -271,5 +259,5 @@ int main(void) {
         cmocka_unit_test(other_keypoints_fail),
         cmocka_unit_test(wrong_weights_fail),
     };
-    return cmocka_run_group_tests(tests, write_weights, remove_weights);
+    return cmocka_run_group_tests(tests, synthetic_file_set_up, synthetic_file_tear_down);
 }

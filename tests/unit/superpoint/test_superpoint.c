@@ -22,7 +22,6 @@
 #define WIDTH 333
 #define HEIGHT 217
 
-static char weights_path[128];
 static uint8_t picture[HEIGHT][WIDTH];
 
 static void make_picture(void) {
@@ -34,7 +33,7 @@ static void make_picture(void) {
 static lns_superpoint *open_model(int threads) {
     lns_superpoint_options options;
     lns_superpoint_options_init(&options);
-    options.weights = weights_path;
+    options.weights = synthetic_file_path;
     options.threads = threads;
     lns_superpoint *model = NULL;
     const lns_status status = lns_superpoint_open(&options, &model);
@@ -92,7 +91,7 @@ static void result_is_complete(void **state) {
     assert_same(f, copy);
     assert_true(copy->keypoints != f->keypoints);
     for (const lns_features *const *each = (const lns_features *const[]){f, copy, NULL}; *each != NULL; each++) {
-        assert_string_equal((*each)->weights, weights_path);
+        assert_string_equal((*each)->weights, synthetic_file_path);
         assert_string_equal((*each)->license, "not stated in the file");
     }
     assert_true(copy->weights != f->weights && copy->license != f->license);
@@ -130,7 +129,7 @@ static void every_way_in_gives_the_same(void **state) {
     lns_features_close(&found);
 
     char path[160];
-    snprintf(path, sizeof path, "%s.pgm", weights_path);
+    snprintf(path, sizeof path, "%s.pgm", synthetic_file_path);
     assert_int_equal(lns_file_save(path, pgm, header + sizeof picture), LNS_OK);
     assert_int_equal(lns_superpoint_detect_file(model, path, NULL, &found), LNS_OK);
     assert_same(expected, found);
@@ -228,7 +227,7 @@ static void bad_options_are_refused(void **state) {
 
     lns_superpoint_options open;
     lns_superpoint_options_init(&open);
-    open.weights = weights_path;
+    open.weights = synthetic_file_path;
     open.threads = 257;
     assert_int_equal(lns_superpoint_open(&open, &model), LNS_ERROR_INVALID_ARGUMENT);
     assert_null(model);
@@ -250,13 +249,13 @@ static void environment_chooses_kernels(void **state) {
     assert_string_equal(info.backend, "cpu");
     assert_string_equal(info.precision, "fp32");
     assert_int_equal(info.threads, 3);
-    assert_string_equal(info.file, weights_path);
+    assert_string_equal(info.file, synthetic_file_path);
     assert_int_equal(info.border_removal_distance, 4);
     lns_superpoint_close(&model);
     setenv("LENSING_CPU", "mmx", 1);
     lns_superpoint_options options;
     lns_superpoint_options_init(&options);
-    options.weights = weights_path;
+    options.weights = synthetic_file_path;
     assert_int_equal(lns_superpoint_open(&options, &model), LNS_ERROR_INVALID_ARGUMENT);
     assert_non_null(strstr(lns_error_message(), "mmx"));
     unsetenv("LENSING_CPU");
@@ -373,15 +372,8 @@ static void blank_picture_is_a_normal_result(void **state) {
 }
 
 static int set_up(void **state) {
-    (void)state;
-    snprintf(weights_path, sizeof weights_path, "/tmp/lensing-test-%ld.safetensors", (long)getpid());
     make_picture();
-    return synthetic_file_write(weights_path);
-}
-
-static int tear_down(void **state) {
-    (void)state;
-    return unlink(weights_path);
+    return synthetic_file_set_up(state);
 }
 
 /* Pages of memory that this process has now; 0 where the system has no such file. */
@@ -462,5 +454,5 @@ int main(void) {
         cmocka_unit_test(prepare_fetches_what_a_detection_needs),
         cmocka_unit_test(profile_tells_the_steps_in_order),
     };
-    return cmocka_run_group_tests_name("superpoint", tests, set_up, tear_down);
+    return cmocka_run_group_tests_name("superpoint", tests, set_up, synthetic_file_tear_down);
 }
