@@ -12,7 +12,9 @@ import geometry
 
 BORDER = 5           # pixels: detections this close to a border of a warped copy are the border's, not the picture's
 SPREAD = 1.0         # pixels: standard deviation of the window around a detection that counts as the same place
+PRECISION = 0.6      # pixels: standard deviation of the window around a keypoint in which detections agree with it
 DISTANCE = 4         # pixels: least distance of keypoints, as in the suppression of non-maxima
+LEAST = 0.02         # keypoints of less confidence are left out
 FEWEST_VIEWS = 0.25  # of the copies must show a place, else its confidence is counted as if so many had
 
 
@@ -39,13 +41,25 @@ def splat(shape, points, weights):
     return maps
 
 
+def agreement(keypoints, points, weights):
+    """The weights of the points around each keypoint, added up: those that lie exactly there count in full, others by a
+    Gaussian of their distance. Places that are found again, but scattered, thus get less."""
+    agreed = np.zeros(len(keypoints))
+    for first in range(0, len(keypoints), 64):
+        part = keypoints[first:first + 64]
+        squares = ((part[:, None] - points[None]) ** 2).sum(2)
+        agreed[first:first + 64] = np.exp(-squares / (2 * PRECISION ** 2)) @ weights
+    return agreed
+
+
 def gather(crop, copies, detections):
     """Keypoints (n, 3) float32: x, y, confidence. @param detections (points, weights 0..1) for each copy.
 
-    The confidence is the mean weight of the detections at a place over the copies that show it: with weights of 1 the
-    share of copies in which it was found."""
+    The confidence is the agreement() of the detections at a place over the number of copies that show it: with weights
+    of 1 and no scatter the share of copies in which it was found."""
     height, width = crop.shape
     total = np.zeros((3, height, width), np.float32)
+    all_points, all_weights = [], []
     views = np.zeros((height, width), np.float32)
     frame = np.zeros((height, width), np.float32)
     frame[BORDER:-BORDER, BORDER:-BORDER] = 1
@@ -55,12 +69,15 @@ def gather(crop, copies, detections):
         points = geometry.warp_points(back, points)
         kept = geometry.inside(points, width, height)
         total += splat((height, width), points[kept], weights[kept])
+        all_points.append(points[kept])
+        all_weights.append(weights[kept])
     weight, x, y = (cv2.GaussianBlur(plane, (0, 0), SPREAD) for plane in total)
+    views = np.maximum(views, FEWEST_VIEWS * len(copies))
     # A detection alone has a peak of 1 / (2 pi SPREAD^2) in the blurred map.
-    confidence = weight * (2 * np.pi * SPREAD ** 2) / np.maximum(views, FEWEST_VIEWS * len(copies))
+    density = weight * (2 * np.pi * SPREAD ** 2) / views
     window = np.ones((2 * DISTANCE + 1, 2 * DISTANCE + 1), np.uint8)
-    peaks = (confidence == cv2.dilate(confidence, window)) & (confidence > 0.02)
-    rows, columns = np.nonzero(peaks)
-    found = np.c_[x[rows, columns] / weight[rows, columns], y[rows, columns] / weight[rows, columns],
-                  confidence[rows, columns]].astype(np.float32)
-    return found[geometry.inside(found[:, :2], width, height, 2)]
+    rows, columns = np.nonzero((density == cv2.dilate(density, window)) & (density > LEAST))
+    found = np.c_[x[rows, columns], y[rows, columns]] / weight[rows, columns, None]
+    confidence = agreement(found, np.concatenate(all_points), np.concatenate(all_weights)) / views[rows, columns]
+    kept = geometry.inside(found, width, height, 2) & (confidence > LEAST)
+    return np.c_[found, confidence][kept].astype(np.float32)

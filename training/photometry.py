@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Changes of light and of the camera: exposure, night, shade, blur, noise, JPEG. Pictures are float32, 0..1."""
+"""Changes of light and camera: exposure, night, shade, blur, sharpening, noise, JPEG. Pictures are float32, 0..1."""
 import cv2
 import numpy as np
 
@@ -42,6 +42,12 @@ def motion_blur(random, image):
     return cv2.filter2D(image, -1, kernel / kernel.sum())
 
 
+def sharpen(random, image):
+    """What cameras do, and the warping of a view undid."""
+    blurred = cv2.GaussianBlur(image, (0, 0), random.uniform(0.6, 1.2))
+    return image + (image - blurred) * np.float32(random.uniform(0.3, 1.5))
+
+
 def jpeg(random, image, quality):
     encoded = cv2.imencode(".jpg", (image * 255).astype(np.uint8), [cv2.IMWRITE_JPEG_QUALITY, int(quality)])[1]
     return cv2.imdecode(encoded, cv2.IMREAD_GRAYSCALE).astype(np.float32) / 255
@@ -57,14 +63,16 @@ def degrade(random, image, strength=1.0):
     if random.random() < 0.3 * strength:
         image = shade(random, image)
     chance = random.random()
-    if chance < 0.3:
-        image = cv2.GaussianBlur(image, (0, 0), random.uniform(0.3, 1.3))
-    elif chance < 0.4:
+    if chance < 0.25:
+        image = cv2.GaussianBlur(image, (0, 0), random.uniform(0.3, 1.6))
+    elif chance < 0.33:
         image = motion_blur(random, image)
+    elif chance < 0.66:
+        image = sharpen(random, image)
     if random.random() < 0.6:
         noise = random.standard_normal(image.shape, dtype=np.float32)
         image = image + noise * np.float32(random.uniform(0, 0.05) * strength)
     image = np.clip(image, 0, 1)
-    if random.random() < 0.15:
-        image = jpeg(random, image, random.integers(30, 81))
+    if random.random() < 0.3:
+        image = jpeg(random, image, random.integers(25, 91))
     return image.astype(np.float32)

@@ -28,19 +28,28 @@ def test_gather_averages_detections_in_the_picture():
     found = adaptation.gather(crop, copies, detections)
     found = found[np.argsort(-found[:, 2])][:2]
     assert np.abs(found[:, :2] - true).max() < 0.3
-    # Noise spreads the detections, so that the peak of their density is lower than without it.
-    assert 0.6 < found[0, 2] < 1.05 and found[1, 2] == pytest.approx(found[0, 2] / 2, rel=0.25)
+    # Of a Gaussian with s = 0.5 pixels in x and y, about 1 / (1 + s^2 / PRECISION^2) agree with its middle.
+    assert found[0, 2] == pytest.approx(0.59, rel=0.2) and found[1, 2] == pytest.approx(found[0, 2] / 2, rel=0.25)
+
+
+def test_scattered_detections_agree_less():
+    """Ten detections exactly at one keypoint, ten a pixel beside another, five exactly at a third."""
+    keypoints = np.array([[10.0, 10.0], [50.0, 10.0], [90.0, 10.0]])
+    beside = keypoints[1] + np.array([[0, 1], [0, -1], [1, 0], [-1, 0], [0.6, 0.8]] * 2)
+    points = np.r_[np.repeat(keypoints[:1], 10, 0), beside, np.repeat(keypoints[2:], 5, 0)]
+    agreed = adaptation.agreement(keypoints, points, np.ones(25))
+    assert np.allclose(agreed, [10, 10 * np.exp(-0.5 / adaptation.PRECISION ** 2), 5])
 
 
 def test_label_weights_are_half_at_the_wanted_density(tmp_path):
-    """Two crops with 2 DENSITY points together above a confidence of 0.4, and more below."""
+    """Two crops with 2 DENSITY points together above a confidence of 0.2, and more below."""
     count = labels.DENSITY
-    strong = np.c_[np.zeros((2 * count, 2)), np.linspace(0.9, 0.4, 2 * count)]
-    weak = np.c_[np.zeros((50, 2)), np.linspace(0.39, 0.01, 50)]
+    strong = np.c_[np.zeros((2 * count, 2)), np.linspace(0.9, 0.2, 2 * count)]
+    weak = np.c_[np.zeros((50, 2)), np.linspace(0.19, 0.01, 50)]
     labels.save(tmp_path / "labels.npz", [strong, weak])
     (_, first), (_, second) = labels.load(tmp_path / "labels.npz")
     assert first.max() == 1 and first.min() == pytest.approx(0.5)
-    assert second.max() == pytest.approx(0.39 / 0.8) and second.min() >= labels.LEAST
+    assert second.max() == pytest.approx(0.5 * np.sqrt(0.19 / 0.2)) and second.min() >= labels.LEAST
 
 
 def test_target_lies_where_the_point_is():
