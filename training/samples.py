@@ -89,7 +89,7 @@ def random_pair(random, crop, points, options):
     first, middle = geometry.random_view(random, source, target, 0.15, (0.75, 1.25), 0.05)
     angle = options.max_angle if random.random() < 6 / 7 else options.wide_angle
     near = middle + random.uniform(-0.22, 0.22, 2) * target
-    second, _ = geometry.random_view(random, source, target, angle, (0.7, 1.5), 0.16, near)
+    second, _ = geometry.random_view(random, source, target, angle, (0.62, 1.7), 0.16, near)
     border = cv2.BORDER_REFLECT_101 if random.random() < 0.3 else cv2.BORDER_CONSTANT
     views = [view(crop, homography, options, border) for homography in (first, second)]
     pictures = [photometry.degrade(random, picture, options.strength) for picture, _ in views]
