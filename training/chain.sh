@@ -43,7 +43,7 @@ fi
 [ -e "$folder/stage1/done" ] || [ -e "$folder/labels_corners.npz" ] || run label_corners.py
 
 later=(--rate 1e-3 --softness 0.5 --width 208 --height 160 --pairs 4 --shapes 4 --correspondences 256 --max-angle 1.05
-       --strength 1.0)
+       --strength 1.0 --detector-weight 4)
 
 stage stage1 labels_corners.npz --steps 5000 --rate 2e-3 --softness 0.7 --seed 11
 relabel stage1
