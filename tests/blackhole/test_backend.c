@@ -6,7 +6,6 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -147,7 +146,6 @@ lns_status lns_blackhole_network_detect(lns_blackhole_network *used, const uint8
 }
 
 /* ---- Helpers ------------------------------------------------------------------------------------ */
-
 
 static int set_up(void **state) {
     (void)state;

@@ -139,7 +139,6 @@ const uint16_t *lns_blackhole_network_cells(const lns_blackhole_network *used) {
 
 /* ---- Tests -------------------------------------------------------------------------------------- */
 
-
 static int set_up(void **state) {
     (void)state;
     memset(&card, 0, sizeof card);

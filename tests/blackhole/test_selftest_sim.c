@@ -5,7 +5,6 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -15,7 +14,6 @@
 #include "../synthetic_file.h"
 #include "blackhole/selftest.h"
 #include "blackhole/sim.h"
-
 
 /* ---- A transport that damages ------------------------------------------------------------------- */
 
