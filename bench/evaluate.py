@@ -9,10 +9,11 @@ first picture of each sequence with the others, and synthetic views of every pho
 contenders get the same pictures of 480 x 640, and keep their best 500 points; SuperPoint with suppression radius 4 and
 threshold 0.005. Matches are mutual nearest neighbours, homographies OpenCV's RANSAC at 3 pixels.
 
-Prints a table of means with 95 % bootstrap intervals over pairs, for the HPatches pairs, each level, and all synthetic
-pairs, and the ratios to the reference, pair by pair. For weights it also counts the keypoints above the threshold in
-the photos, and in empty pictures. --json keeps every single value; --merge adds the contenders of such a file to the
-tables without running them again. --quick takes a few of the pairs."""
+Prints a table of means with 95 % bootstrap intervals over pairs, for the HPatches pairs, each level, and all
+synthetic pairs, and the ratios to the reference, pair by pair. Wrong matches are parted by what went wrong. For
+weights it also counts the keypoints above the threshold in the photos, and in empty pictures. --json keeps every
+single value; --merge adds the contenders of such a file to the tables without running them again. --quick takes a few
+of the pairs."""
 import argparse
 import json
 import math
@@ -30,6 +31,7 @@ LIMIT = 500
 MEASURES = {"repeatability": ("repeatability", 3), "localisation": ("localisation px", 2),
             "matching_accuracy": ("matching acc.", 3), "correct_matches": ("correct", 1),
             "homography_1px": ("H 1 px", 3), "homography_3px": ("H 3 px", 3), "homography_5px": ("H 5 px", 3)}
+WRONG = {"wrong_near": "3 to 6 px off", "wrong_unseen": "no point there", "wrong_confused": "another taken"}
 EMPTY_GRAYS = (0, 16, 128, 255)
 
 
@@ -152,7 +154,18 @@ def report(result, reference):
         table(f"{title}: {len(indices)} pairs", header, rows)
         if relative:
             table(f"{title}: ratio to {reference}", header, relative)
+        report_wrong_matches(title, result, indices)
     report_counts(result, reference)
+
+
+def report_wrong_matches(title, result, indices):
+    rows = []
+    for name, entry in result["contenders"].items():
+        measures = entry["measures"]
+        if all(key in measures for key in WRONG):
+            rows.append([name, *(shown(metrics.summary(np.array(measures[key], float)[indices]), 3) for key in WRONG)])
+    if rows:
+        table(f"{title}: wrong matches, as shares of all matches", ["", *WRONG.values()], rows)
 
 
 def report_counts(result, reference):

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 REACH = 3.0              # pixels: a point this near to where it should be counts as found, a match as correct
+NEAR_MISS = 6.0          # pixels: a wrong match this near to where it should be is a near miss
 HOMOGRAPHY_REACH = (1, 3, 5)
 
 
@@ -91,6 +92,21 @@ def estimate_homography(first, second):
     return cv2.findHomography(first, second, cv2.RANSAC, REACH, maxIters=5000, confidence=0.9999)[0]
 
 
+def wrong_matches(expected, matched, points):
+    """Shares of the matches that are wrong, by what went wrong. All arrays are (n, 2), in the second picture: where the
+    first picture's points should be, where their partners are, and all points.
+
+    near: the partner lies within NEAR_MISS of the place; unseen: no point lies within REACH of the place, so that none
+    could have been right; confused: one does, but another was taken."""
+    if len(expected) == 0:
+        return {"wrong_near": 0.0, "wrong_unseen": 0.0, "wrong_confused": 0.0}
+    error = np.linalg.norm(expected - matched, axis=1)
+    seen = np.linalg.norm(expected[:, None] - points[None], axis=2).min(1) <= REACH
+    far = error > NEAR_MISS
+    return {"wrong_near": ((error > REACH) & ~far).mean(), "wrong_unseen": (far & ~seen).mean(),
+            "wrong_confused": (far & seen).mean()}
+
+
 def measure(first, second, pair):
     """All measures of one pair by name."""
     height, width = pair.first.shape
@@ -100,9 +116,11 @@ def measure(first, second, pair):
         return row
     matches = mutual_matches(first.descriptors, second.descriptors)
     here, there = first.points[matches[:, 0]], second.points[matches[:, 1]]
-    correct = np.linalg.norm(warp_points(pair.homography, here) - there, axis=1) <= REACH
+    expected = warp_points(pair.homography, here)
+    correct = np.linalg.norm(expected - there, axis=1) <= REACH
     row["matching_accuracy"] = correct.mean() if len(correct) else 0.0
     row["correct_matches"] = float(correct.sum())
+    row |= wrong_matches(expected, there, second.points)
     error = corner_error(estimate_homography(here, there), pair.homography, width, height)
     for reach in HOMOGRAPHY_REACH:
         row[f"homography_{reach}px"] = float(error <= reach)

@@ -80,6 +80,19 @@ def test_corner_error_is_the_mean_over_corners():
     assert metrics.corner_error(None, IDENTITY, 100, 80) == np.inf
 
 
+def test_wrong_matches_by_what_went_wrong():
+    """Of eight matches three are right, one is 4 pixels off, two have no point at their place, two have another one."""
+    expected = points(*((10 * x, 10) for x in range(8)))
+    matched = expected.copy()
+    matched[3] += [0, 4]
+    matched[4], matched[5] = (0, 50), (0, 60)
+    matched[6], matched[7] = (0, 70), (0, 75)
+    seen = np.r_[matched, expected[6:] + [0, 2]]
+    assert metrics.wrong_matches(expected, matched, seen) == \
+        {"wrong_near": 1 / 8, "wrong_unseen": 2 / 8, "wrong_confused": 2 / 8}
+    assert set(metrics.wrong_matches(points(), points(), seen).values()) == {0.0}
+
+
 def test_measure():
     """Five points with descriptors that pair them up; four lie where they should, one 4 pixels off."""
     pytest.importorskip("cv2")
@@ -93,6 +106,7 @@ def test_measure():
     assert row["matching_accuracy"] == pytest.approx(0.8)
     assert row["correct_matches"] == 4
     assert [row[f"homography_{reach}px"] for reach in (1, 3, 5)] == [1, 1, 1]
+    assert [row[f"wrong_{kind}"] for kind in ("near", "unseen", "confused")] == pytest.approx([0.2, 0, 0])
 
 
 def test_measure_of_a_homography_between_one_and_three_pixels():
