@@ -16,6 +16,7 @@ import torch
 
 import adaptation
 import labels
+import photometry
 from network import load, score_map
 from train import write
 
@@ -23,6 +24,7 @@ KEEP_EVERY = 200
 BATCH = 8          # copies at a time
 REACH = 1          # pixels around a maximum that share its score
 LEAST_SCORE = 0.01
+STRENGTH = 0.7     # of the photometric changes of every second copy
 
 
 @torch.no_grad()
@@ -54,7 +56,8 @@ def peaks(maps):
 
 def label(network, crop, random, warps):
     copies = adaptation.warped_copies(random, crop, warps)
-    pictures = np.stack([picture for picture, _ in copies])
+    pictures = np.stack([photometry.degrade(random, picture, STRENGTH) if index % 2 else picture
+                         for index, (picture, _) in enumerate(copies)])
     detections = []
     for first in range(0, warps, BATCH):
         detections += peaks(scores(network, pictures[first:first + BATCH]))

@@ -6,7 +6,7 @@ from torch.nn import functional
 from network import CELL, sample_descriptors
 
 TEMPERATURE = 0.05
-NEIGHBOURHOOD = 8.0  # pixels: closer places of one picture are neither right nor wrong
+NEIGHBOURHOOD = 5.0  # pixels: closer places of one picture are neither right nor wrong. Keypoints are never so close
 
 
 def cell_targets(targets):
@@ -31,13 +31,13 @@ def detector_hits(logits, targets, valid):
     return near[(cells.sum(1) > 0.5) & valid].float().mean()
 
 
-def descriptor_loss(descriptors, places, counts, height, width):
-    """InfoNCE in both directions over the places of all pairs, and the share that finds its partner.
+def descriptor_loss(descriptors, places, weights, height, width):
+    """InfoNCE in both directions over the places of all pairs, and the share that finds its partner, both weighted.
 
     @param descriptors (2 pairs, 256, h / 8, w / 8), first views before second ones. Every other place of the batch is a
-    negative, but for those within NEIGHBOURHOOD of the right one."""
+    negative, but for those within NEIGHBOURHOOD of the right one. @param weights (pairs, k), 0 where there is no place."""
     pairs, most = places.shape[:2]
-    filled = torch.arange(most)[None] < counts[:, None]
+    filled = weights > 0
     first = sample_descriptors(descriptors[:pairs], places[..., :2], height, width)[filled]
     second = sample_descriptors(descriptors[pairs:], places[..., 2:], height, width)[filled]
     pair = torch.arange(pairs)[:, None].expand(-1, most)[filled]
@@ -47,5 +47,6 @@ def descriptor_loss(descriptors, places, counts, height, width):
     forth = similar.masked_fill(other & (torch.cdist(there, there) < NEIGHBOURHOOD), -1e4)
     back = similar.T.masked_fill(other & (torch.cdist(here, here) < NEIGHBOURHOOD), -1e4)
     partner = torch.arange(len(pair))
-    loss = (functional.cross_entropy(forth, partner) + functional.cross_entropy(back, partner)) / 2
-    return loss, (forth.argmax(1) == partner).float().mean()
+    share = weights[filled] / weights.sum()
+    loss = sum(functional.cross_entropy(similarities, partner, reduction="none") for similarities in (forth, back)) / 2
+    return share @ loss, share @ (forth.argmax(1) == partner).float()

@@ -32,13 +32,14 @@ def shade(random, image):
 
 
 def motion_blur(random, image):
-    length = int(random.integers(3, 8))
+    length = int(random.choice([3, 5, 7]))  # odd and symmetric, so that the picture stays where it is
     kernel = np.zeros((length, length), np.float32)
     angle = random.uniform(0, np.pi)
     reach = np.array([np.cos(angle), np.sin(angle)]) * length / 2
     middle = (length - 1) / 2
     ends = np.rint([middle - reach, middle + reach]).astype(int)
     cv2.line(kernel, ends[0].tolist(), ends[1].tolist(), 1.0, 1)
+    kernel += kernel[::-1, ::-1]
     return cv2.filter2D(image, -1, kernel / kernel.sum())
 
 

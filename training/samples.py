@@ -15,6 +15,7 @@ from network import CELL
 
 FEWEST = 30            # pairs with fewer are drawn again
 MARGIN = 3             # pixels: correspondences keep away from borders
+ANYWHERE_WEIGHT = 0.2  # of a correspondence that is no keypoint, in the descriptor's loss
 
 
 @dataclasses.dataclass
@@ -69,22 +70,24 @@ def whole_cells(shown):
 
 
 def correspondences(random, points, to_first, to_second, shown, options):
-    """Places (k, 4) that both views show, in the first and in the second: keypoints, then random ones."""
+    """Places (k, 4) that both views show, in the first and in the second: keypoints, then random ones; and their weights
+    (k). Only keypoints are ever matched, but other places teach what a picture has besides."""
     width, height, most = options.width, options.height, options.correspondences
     first = geometry.warp_points(to_first, random.permutation(points)) if len(points) else np.zeros((0, 2))
     first = np.r_[first, random.uniform([MARGIN, MARGIN], [width - 1 - MARGIN, height - 1 - MARGIN],
                                         (3 * most, 2))]
     second = geometry.warp_points(to_second @ np.linalg.inv(to_first), first)
     both = np.c_[first, second]
+    weights = np.where(np.arange(len(both)) < len(points), 1, ANYWHERE_WEIGHT)
     kept = geometry.inside(first, width, height, MARGIN) & geometry.inside(second, width, height, MARGIN)
-    both = both[kept]
+    both, weights = both[kept], weights[kept]
     pixels = np.rint(both).astype(int)
     kept = (shown[0][pixels[:, 1], pixels[:, 0]] > 0) & (shown[1][pixels[:, 3], pixels[:, 2]] > 0)
-    return both[kept][:most]
+    return both[kept][:most], weights[kept][:most]
 
 
 def random_pair(random, crop, points, options):
-    """Two views of a crop: their homographies, pictures, and what of them shows the crop."""
+    """Two views of a crop: their homographies, pictures, what of them shows the crop, and correspondences()."""
     source, target = crop.shape[::-1], (options.width, options.height)
     first, middle = geometry.random_view(random, source, target, 0.15, (0.75, 1.25), 0.05)
     angle = options.max_angle if random.random() < 6 / 7 else options.wide_angle
@@ -101,19 +104,19 @@ def batch(random, crops, labels, options):
     """One step's tensors. First views come first, then second ones, then shapes; n = 2 pairs + shapes.
 
     pictures (n, 1, h, w), targets (n, h, w) as of target_map(), valid (n, h / 8, w / 8) cells that count, places
-    (pairs, options.correspondences, 4) and how many of them are filled, (pairs)."""
+    (pairs, options.correspondences, 4) and their weights (pairs, options.correspondences), 0 where none is."""
     size = (options.width, options.height)
     sides = [[], []]
     places = np.zeros((options.pairs, options.correspondences, 4), np.float32)
-    counts = np.zeros(options.pairs, np.int64)
+    place_weights = np.zeros((options.pairs, options.correspondences), np.float32)
     for index in range(options.pairs):
         for _ in range(4):
             chosen = random.integers(len(crops))
             points, weights = labels[chosen]
-            homographies, pictures, shown, both = random_pair(random, crops[chosen], points, options)
+            homographies, pictures, shown, (both, importance) = random_pair(random, crops[chosen], points, options)
             if len(both) >= FEWEST:
                 break
-        places[index, :len(both)], counts[index] = both, len(both)
+        places[index, :len(both)], place_weights[index, :len(both)] = both, importance
         for side, homography, picture, mask in zip(sides, homographies, pictures, shown):
             moved = geometry.warp_points(homography, points) if len(points) else points
             target = target_map(moved, weights, *size, options.softness)
@@ -125,7 +128,7 @@ def batch(random, crops, labels, options):
         picture = photometry.degrade(random, picture, 0.6)
         drawn.append((picture, target, np.ones((size[1] // CELL, size[0] // CELL), bool)))
     pictures, targets, valid = (np.stack(part) for part in zip(*sides[0], *sides[1], *drawn))
-    return tuple(map(torch.from_numpy, (pictures[:, None], targets, valid, places, counts)))
+    return tuple(map(torch.from_numpy, (pictures[:, None], targets, valid, places, place_weights)))
 
 
 class Batches(torch.utils.data.Dataset):

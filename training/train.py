@@ -92,7 +92,7 @@ class Stage:
 
     def train(self, batch):
         """One step; returns what the log shows."""
-        pictures, targets, valid, places, counts = batch
+        pictures, targets, valid, places, weights = batch
         height, width = pictures.shape[2:]
         pairs = len(places)
         rate = learning_rate(self.step, self.arguments.steps, self.arguments.rate, self.arguments.warm_up)
@@ -102,7 +102,7 @@ class Stage:
         logits = self.network.score_logits(features)
         descriptors = self.network.descriptors(features[:2 * pairs])
         detector = losses.detector_loss(logits, targets, valid)
-        descriptor, matched = losses.descriptor_loss(descriptors, places, counts, height, width)
+        descriptor, matched = losses.descriptor_loss(descriptors, places, weights, height, width)
         loss = self.arguments.detector_weight * detector + descriptor
         self.optimizer.zero_grad(set_to_none=True)
         loss.backward()
