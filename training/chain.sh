@@ -51,7 +51,10 @@ stage stage2 labels_stage1.npz --from "$folder/stage1/weights.safetensors" --ste
 relabel stage2
 stage stage3 labels_stage2.npz --from "$folder/stage2/weights.safetensors" --steps 6000 --seed 13 "${later[@]}" \
     --pairs 5 --shapes 2 --correspondences 192
+relabel stage3
+stage stage4 labels_stage3.npz --from "$folder/stage3/weights.safetensors" --steps 7500 --seed 14 "${later[@]}" \
+    --pairs 5 --shapes 2 --correspondences 192
 
 # Quieter, so that the default threshold gives about as many keypoints as with the original weights.
-"$python" "$code/export.py" "$folder/stage3/weights.safetensors" "$folder/lensing-superpoint.safetensors" --quieter 0.7
+"$python" "$code/export.py" "$folder/stage4/weights.safetensors" "$folder/lensing-superpoint.safetensors" --quieter 1.0
 echo "==> $folder/lensing-superpoint.safetensors"
