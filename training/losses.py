@@ -6,7 +6,7 @@ from torch.nn import functional
 from network import CELL, sample_descriptors
 
 TEMPERATURE = 0.05
-NEIGHBOURHOOD = 5.0  # pixels: closer places of one picture are neither right nor wrong. Keypoints are never so close
+NEIGHBOURHOOD = 5.0  # pixels: closer places of one picture are neither right nor wrong; keypoints are not found so close
 
 
 def cell_targets(targets):
