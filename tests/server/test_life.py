@@ -11,6 +11,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
 
@@ -109,26 +110,43 @@ def test_requests_while_starting(program, weights):
     pytest.fail(f"no request came before the model in {STARTS} starts")
 
 
+class HeldServer(Server):
+    """Stays before the loading of its model, with its port open, until release(): its log has room for two lines."""
+
+    def __init__(self, program, weights, **options):
+        self.is_read = threading.Event()
+        page = resource.getpagesize()
+        fill = ("sh", "-c", f"printf '%{page - 100}s\\n' ''; exec \"$@\"", "sh")
+        super().__init__(program, weights, prefix=fill, pipesize=page, **options)
+
+    def read_log(self):
+        self.is_read.wait()
+        super().read_log()
+
+    def release(self):
+        self.is_read.set()
+
+    def close(self):
+        self.release()
+        super().close()
+
+
 def test_failed_start_leaves_nobody_waiting(program, weights, tmp_path):
     """Requests that wait for a model that turns out to be bad are answered, or see the end of the connection."""
     path = tmp_path / "nan.safetensors"
     path.write_bytes(Path(weights).read_bytes()[:-4] + b"\xff" * 4)
-    for _ in range(STARTS):
-        port = free_port()
-        server = Server(program, path, port=port)
-        try:
-            early = connect_soon(server, port)
-            if early is not None:
-                with early:
-                    early.send(message("POST", "/predict_raw", encoded(picture())))
-                    answer = early.answer()
-                    assert answer is None or answer.status == 503
-            check_refused_start(server.wait(), server.log(), "is not a finite number")
-        finally:
-            server.close()
-        if early is not None:
-            return
-    pytest.fail(f"no connection was made in {STARTS} starts")
+    port = free_port()
+    server = HeldServer(program, path, port=port)
+    try:
+        with connect_soon(server, port) as early:
+            early.send(message("POST", "/predict_raw", encoded(picture())))
+            time.sleep(0.2)  # as good as always enough for the server to take the request
+            server.release()
+            answer = early.answer()
+        assert answer is None or answer.status == 503
+        check_refused_start(server.wait(), server.log(), "is not a finite number")
+    finally:
+        server.close()
 
 
 def test_bf16(program, weights):
