@@ -2,10 +2,12 @@
 """Signals and terminals: nothing is left behind, and a person sees progress and no binary."""
 import os
 import pty
+import re
 import select
 import signal
 import subprocess
 import time
+from pathlib import Path
 
 import pytest
 
@@ -19,6 +21,12 @@ def wait_until(condition, seconds=60):
     while not condition():
         assert time.monotonic() < end, "waited in vain"
         time.sleep(0.005)
+
+
+def catches(process, number):
+    """Whether the program has a handler for the signal by now."""
+    status = Path(f"/proc/{process.pid}/status").read_text()
+    return int(re.search(r"^SigCgt:\s+(\w+)", status, re.M).group(1), 16) >> (number - 1) & 1 == 1
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -38,6 +46,7 @@ def test_interrupted_in_the_middle(tool, photo, number, target):
 
 def test_interrupted_while_reading_standard_input(tool):
     process = tool.popen("detect", "-", "-w", tool.weights, stdin=subprocess.PIPE)
+    wait_until(lambda: catches(process, signal.SIGINT))
     time.sleep(0.3)
     process.send_signal(signal.SIGINT)
     assert process.wait(timeout=30) == 130

@@ -55,26 +55,23 @@ def test_full_queue(start):
 
 def test_refusal_is_quick(start):
     server = start("--queue", "1", "--threads", "1")
-    connections = occupy(server, 4)
     times = []
-    for _ in range(5):
+    for _ in range(20):
+        connections = occupy(server, 4)
         answer, seconds = post(server)
         if answer.status == 503:
             times.append(seconds)
-    for connection in connections:
-        connection.close()
+        for connection in connections:
+            connection.close()
     assert times and min(times) < 0.05, times
 
 
 def test_others_are_answered_while_the_network_works(start):
     server = start("--threads", "1")
-    connections = occupy(server, 6)
-    times = []
+    connections = occupy(server, 20)
     for _ in range(10):
-        began = time.monotonic()
         assert server.get("/health").status == 200
-        times.append(time.monotonic() - began)
-    assert sorted(times)[5] < 0.1, times
+    assert forwards(server) < 20
     for connection in connections:
         assert connection.answer().status == 200
         connection.close()

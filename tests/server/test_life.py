@@ -19,6 +19,7 @@ import pytest
 
 from running import STRICT, TIME_LIMIT, Connection, Server, clean_environment, encoded, message, picture, without_timing
 
+LATE = 0.5 if STRICT else 20  # seconds that a busy machine may take for what comes at once
 LARGE = "/predict_raw?max_keypoints=-1&keypoint_threshold=0&nms_radius=0"
 LANDMARKS = [
     r"^INFO:     Started server process \[PID\]$",
@@ -172,7 +173,7 @@ def failed_start(program, weights, *options, **more):
     seconds = time.monotonic() - server.started
     server.close()
     print(f"\nended after {seconds * 1e3:.0f} ms")
-    assert seconds < (0.2 if STRICT else 20)
+    assert seconds < (0.2 if STRICT else LATE)
     return code, server.log()
 
 
@@ -303,6 +304,21 @@ def can_connect(port):
         return False
 
 
+def occupy(server, target, count):
+    """Connections with a request for the network each."""
+    connections = [server.connect() for _ in range(count)]
+    for connection in connections:
+        connection.send(message("POST", target, encoded(picture())))
+    return connections
+
+
+def wait_for_queue(server, length):
+    end = time.monotonic() + TIME_LIMIT
+    while server.metric("lensing_queue_length") < length:
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_drain(start, number):
     """What was accepted is answered; /ready says so on a connection that is open; nobody new comes in."""
@@ -313,15 +329,12 @@ def test_drain(start, number):
     began = time.monotonic()
     assert server.post("/predict_raw", encoded(picture())).status == 200
     service = time.monotonic() - began
-    running = [server.connect() for _ in range(5)]
-    for connection in running:
-        connection.send(message("POST", "/predict_raw", encoded(picture())))
-    while server.metric("lensing_queue_length") < 2:
-        time.sleep(0.01)
+    running = occupy(server, "/predict_raw", 10)
+    wait_for_queue(server, 2)
     server.signal(number)
     began = time.monotonic()
     while can_connect(server.port):
-        assert time.monotonic() - began < (0.05 if STRICT else 5), "the server still takes connections"
+        assert time.monotonic() - began < (0.05 if STRICT else LATE), "the server still takes connections"
     closed = time.monotonic() - began
     open_connection.send(message("GET", "/ready"))
     answer = open_connection.answer()
@@ -335,34 +348,30 @@ def test_drain(start, number):
     assert server.wait() == 0
     ended = time.monotonic() - began
     print(f"\nnobody new after {closed * 1e3:.1f} ms, end after {ended * 1e3:.0f} ms, one request {service * 1e3:.0f} ms")
-    assert ended < 5 * service + (1 if STRICT else 20)
+    assert ended < len(running) * service + (1 if STRICT else 20)
     assert "Finished server process" in server.log()
 
 
 def test_second_signal_forces(start):
     server = start("--threads", "1")
-    running = [server.connect() for _ in range(30)]
-    for connection in running:
-        connection.send(message("POST", LARGE, encoded(picture())))
-    time.sleep(0.3)
+    running = occupy(server, LARGE, 30)
+    wait_for_queue(server, 2)
     server.signal()
     server.wait_for_line("Shutting down")
     began = time.monotonic()
     server.signal()
-    assert server.wait() == 1 and time.monotonic() - began < 2
+    assert server.wait() == 1 and time.monotonic() - began < LATE
     for connection in running:
         connection.close()
 
 
 def test_drain_timeout(start):
     server = start("--threads", "1", "--drain-timeout", "0.2")
-    running = [server.connect() for _ in range(20)]
-    for connection in running:
-        connection.send(message("POST", LARGE, encoded(picture())))
-    time.sleep(0.3)
+    running = occupy(server, LARGE, 30)
+    wait_for_queue(server, 2)
     began = time.monotonic()
     server.signal()
-    assert server.wait() == 1 and time.monotonic() - began < 5
+    assert server.wait() == 1 and time.monotonic() - began < 0.2 + LATE
     for connection in running:
         connection.close()
 
@@ -373,7 +382,7 @@ def test_idle_connections_do_not_hold_the_stop(start):
     others[0].send(message("GET", "/health"))
     assert others[0].answer().status == 200
     began = time.monotonic()
-    assert server.stop() == 0 and time.monotonic() - began < 3
+    assert server.stop() == 0 and time.monotonic() - began < LATE
     for other in others:
         assert other.is_closed()
         other.close()
@@ -523,10 +532,13 @@ def test_nothing_wakes_an_idle_server(program, weights, sanitized):
         pytest.skip("a sanitizer has a thread of its own")
     with Server(program, weights) as server:
         assert server.get("/ready").status == 200
-        time.sleep(0.5)  # its connection ends
-        before = server.switches()
-        time.sleep(1)
-        assert server.switches() == before
+        counts = []
+        for _ in range(10):  # the first seconds may see the end of the connection
+            counts.append(server.switches())
+            if counts[-2:-1] == counts[-1:]:
+                break
+            time.sleep(1)
+        assert counts[-2] == counts[-1], counts
 
 
 def test_start_and_stop(program, weights, sanitized):

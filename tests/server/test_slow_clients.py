@@ -51,7 +51,7 @@ def check_others(server, threads):
         assert server.get("/health").status == 200
         times.append(time.monotonic() - began)
         time.sleep(0.02)
-    assert sorted(times)[len(times) // 2] < 0.2, times
+    assert sorted(times)[len(times) // 2] < (0.2 if STRICT else 0.6), times
     for thread in threads:
         thread.join()
 
@@ -201,9 +201,9 @@ def test_answers_that_nobody_reads_are_bounded(start):
 def test_idle_connections_close(start):
     server = start("--idle-timeout", "1")
     with server.connect() as connection:
+        began = time.monotonic()
         connection.send(message("GET", "/health"))
         assert connection.answer().status == 200
-        began = time.monotonic()
         assert connection.is_closed() and 0.5 < time.monotonic() - began < 1 + SLACK
 
 
@@ -221,7 +221,7 @@ def test_connection_limit(start):
         began = time.monotonic()
         answer = waiting.answer()
         assert answer is None or answer.status in (200, 503)
-        assert time.monotonic() - began < 1
+        assert time.monotonic() - began < SLACK
     for other in others:
         other.close()
     server.wait_for_metric("lensing_connections", 1)
@@ -235,7 +235,7 @@ def fill(server, count):
     poll, readable = select.poll(), set()
     for connection in connections:
         poll.register(connection.socket, select.POLLIN)
-    while len(readable) < count and (events := poll.poll(2000)):
+    while len(readable) < count and (events := poll.poll(SLACK * 1000)):
         for descriptor, _ in events:
             poll.unregister(descriptor)
             readable.add(descriptor)
