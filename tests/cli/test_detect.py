@@ -73,11 +73,13 @@ def test_strange_names(tool, name):
     assert json.loads(out)["file"] == name
 
 
-def test_a_name_that_is_not_utf8(tool):
+@pytest.mark.parametrize("name", [b"\xff", b"\xe2\x82q", b"\xed\xa0\x80", b"\xf0\x9f\x98", b"\xc0\xaf\xc3"])
+def test_a_name_that_is_not_utf8(tool, name):
+    """One U+FFFD stands for what could have begun a character, as Python has it."""
     paint(tool.folder / "plain.png", 3)
-    os.rename(tool.folder / "plain.png", os.fsencode(tool.folder) + b"/\xff.png")
+    os.rename(tool.folder / "plain.png", os.fsencode(tool.folder) + b"/" + name + b".png")
     code, out, err = tool("detect", "-w", tool.weights, ".")
-    assert (code, err) == (0, "") and json.loads(out)["file"] == "./�.png"
+    assert (code, err) == (0, "") and json.loads(out)["file"] == f"./{name.decode(errors='replace')}.png"
 
 
 def test_a_newline_in_a_name_forges_no_line(tool):
