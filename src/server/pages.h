@@ -6,7 +6,7 @@
 extern const char page_docs[];    /* ui/docs.html */
 extern const char page_index[];   /* ui/index.html */
 extern const char page_openapi[]; /* ui/openapi.json */
-extern const char page_script[];  /* ui/page.js */
+extern const char page_script[];  /* the scripts of ui/, page.js last */
 extern const char page_style[];   /* ui/style.css */
 
 #endif
