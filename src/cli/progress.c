@@ -9,7 +9,7 @@
 #include "cli.h"
 
 #define REDRAW_MS 100.0
-#define LINE_LIMIT 256
+#define LINE_LIMIT 512
 
 /* Whether a bar is on the screen now. One thread writes to standard error. */
 static bool on_screen;
