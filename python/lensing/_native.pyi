@@ -23,6 +23,8 @@ BUILD: str
 class Block(Buffer):
     """A buffer over memory of a result, which it keeps alive."""
 
+    def __buffer__(self, flags: int, /) -> memoryview: ...
+
 @final
 class Plane:
     """The R plane of an image."""

@@ -139,6 +139,13 @@ static void log_access(const request *r, const char *method, const char *version
     fflush(stdout);
 }
 
+/* libmicrohttpd 1.0 (to 1.0.1 at least) takes the line end of an extended last chunk for the end of the body, and the
+ * trailer behind it for another request, which a proxy may not have seen as one. So no other follows a body in chunks.
+ */
+static int reads_past_chunks(const request *r) {
+    return MHD_VERSION >= 0x01000000 && request_header(r, "transfer-encoding") != NULL;
+}
+
 static enum MHD_Result send_answer(http *self, request *r, const char *method, const char *version) {
     answer *a = &r->answer;
     struct MHD_Response *response =
@@ -157,7 +164,7 @@ static enum MHD_Result send_answer(http *self, request *r, const char *method, c
         MHD_add_response_header(response, "location", a->location);
     if (a->status == 401)
         MHD_add_response_header(response, "www-authenticate", "Bearer");
-    if (a->close || server_is_draining(r->server))
+    if (a->close || server_is_draining(r->server) || reads_past_chunks(r))
         MHD_add_response_header(response, "connection", "close");
     if (a->retry_after > 0) {
         snprintf(number, sizeof number, "%d", a->retry_after);

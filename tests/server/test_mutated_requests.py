@@ -11,7 +11,7 @@ from running import encoded, json_body, message, picture
 
 COUNT = int(os.environ.get("LENSING_MUTATED_REQUESTS", 400))
 SEED = int(os.environ.get("LENSING_SEED", 1))
-STATUSES = {100, 200, 307, 400, 401, 404, 405, 408, 413, 414, 417, 431, 500, 501, 503, 505}
+STATUSES = {100, 200, 301, 307, 400, 401, 404, 405, 408, 413, 414, 417, 431, 500, 501, 503, 505}
 
 IMAGE = encoded(picture(1, 24, 16))
 SEEDS = [
