@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "header.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -82,7 +83,7 @@ static int is_request_line(const request *r, const char *method, const char *ver
 /* Behind the last value there are its line end and an empty line, each of one or two bytes. libmicrohttpd 1 refuses
  * NULs that a client sends, but writes one itself where blanks follow a value. */
 static int is_end(const header_check *check) {
-    const size_t most = MHD_VERSION >= 0x01000000 ? 5 : 4;
+    const size_t most = header_library_major() >= 1 ? 5 : 4;
     size_t ends = 0;
     for (const char *c = check->last; c < check->end; c++)
         ends += *c == '\0' || *c == '\r' || *c == '\n';
@@ -104,6 +105,10 @@ static int read_length(request *r) {
     r->content_length = length;
     r->has_length = 1;
     return text[0] != '\0';
+}
+
+int header_library_major(void) {
+    return atoi(MHD_get_version());
 }
 
 int header_problem(request *r, const char *method, const char *version) {

@@ -10,4 +10,8 @@
  * the length of the body in the request. */
 int header_problem(request *r, const char *method, const char *version);
 
+/* Major version of the libmicrohttpd that runs, which may be newer than the one this was built with: 0.9 and 1.0 have
+ * the same soname, and read requests differently. */
+int header_library_major(void);
+
 #endif

@@ -143,7 +143,7 @@ static void log_access(const request *r, const char *method, const char *version
  * trailer behind it for another request, which a proxy may not have seen as one. So no other follows a body in chunks.
  */
 static int reads_past_chunks(const request *r) {
-    return MHD_VERSION >= 0x01000000 && request_header(r, "transfer-encoding") != NULL;
+    return header_library_major() >= 1 && request_header(r, "transfer-encoding") != NULL;
 }
 
 static enum MHD_Result send_answer(http *self, request *r, const char *method, const char *version) {

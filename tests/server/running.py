@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs the server and speaks HTTP to it byte by byte."""
 import base64
+import ctypes
 import io
 import json
 import os
@@ -147,6 +148,13 @@ class Server:
 
     def descriptors(self):
         return len(os.listdir(f"/proc/{self.pid}/fd"))
+
+    def http_library(self):
+        """Version of the libmicrohttpd that it runs with, such as (1, 0, 1)."""
+        maps = Path(f"/proc/{self.pid}/maps").read_text()
+        version = ctypes.CDLL(re.search(r"/\S*/libmicrohttpd\.so\S*", maps).group()).MHD_get_version
+        version.restype = ctypes.c_char_p
+        return tuple(map(int, version().decode().split(".")))
 
     # ---- Requests
 

@@ -71,13 +71,13 @@ def free_port():
 
 
 def connect_soon(server, port):
-    """A connection as soon as the port is open; None when the server ended before it could be made."""
-    while server.process.poll() is None:
+    """A connection as soon as the port is open."""
+    while True:
         try:
             return Connection(port)
         except ConnectionRefusedError:
+            assert server.process.poll() is None, server.log()
             time.sleep(0.0005)
-    return None
 
 
 # A start takes some ten milliseconds, which a client on a busy machine may miss.
@@ -421,8 +421,7 @@ def test_closed_log(program, weights):
 
 def test_log_on_a_full_device(program, weights):
     """The log cannot be written: the server goes on, and ends as always."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     command = [program, "serve", "--port", str(port), "--weights", weights]
     with open("/dev/full", "wb") as full:
         process = subprocess.Popen(command, stdout=full, stderr=full, env=clean_environment())

@@ -11,7 +11,7 @@ from running import encoded, json_body, message, picture
 
 COUNT = int(os.environ.get("LENSING_MUTATED_REQUESTS", 400))
 SEED = int(os.environ.get("LENSING_SEED", 1))
-STATUSES = {100, 200, 301, 307, 400, 401, 404, 405, 408, 413, 414, 417, 431, 500, 501, 503, 505}
+STATUSES = {100, 200, 307, 400, 401, 404, 405, 408, 413, 414, 417, 431, 500, 501, 503, 505}
 
 IMAGE = encoded(picture(1, 24, 16))
 SEEDS = [
@@ -62,6 +62,8 @@ def statuses(text):
 
 def test_mutated_requests(start):
     server = start()
+    # The newer libmicrohttpd sends targets with blanks to what they should have been.
+    expected = STATUSES | {301} if server.http_library() >= (1, 0) else STATUSES
     seen = {}
 
     def send(number):
@@ -73,7 +75,7 @@ def test_mutated_requests(start):
             except OSError:
                 pass
             found = statuses(connection.rest())
-        assert set(found) <= STATUSES, (number, data, found)
+        assert set(found) <= expected, (number, data, found)
         return found
 
     with ThreadPoolExecutor(16) as pool:

@@ -10,6 +10,7 @@ from running import LONG, encoded, message, picture, without_timing
 PICTURE = encoded(picture())
 BODY = b"abc"  # not a picture: answered with 400 and "bad image", so that a body of the right length can be told
 HEAD = b"POST /predict_raw HTTP/1.1\r\nHost: t\r\n"
+LIST = message("GET", "/v1/models")
 BAD_IMAGE = "bad image: UnidentifiedImageError"
 
 
@@ -44,7 +45,7 @@ REFUSED = {
     "NUL in the last value": (b"GET /health HTTP/1.1\r\nHost: t\r\nX-A: a\0b\r\n\r\n", {400}),
     "NUL in the host": (b"GET /health HTTP/1.1\r\nHost: t\0u\r\nX-A: a\r\n\r\n", {400}),
     "NUL in a name": (b"GET /health HTTP/1.1\r\nHost: t\r\nX\0A: a\r\n\r\n", {400}),
-    "NUL in the target": (b"GET /health\0x HTTP/1.1\r\nHost: t\r\n\r\n", {400, 404, None}),
+    "NUL in the target": (b"GET /health\0x HTTP/1.1\r\nHost: t\r\n\r\n", {400, 404}),
     "control byte in a value": (b"GET /health HTTP/1.1\r\nHost: t\r\nX-A: a\x01b\r\n\r\n", {400}),
     "delete in a value": (b"GET /health HTTP/1.1\r\nHost: t\r\nX-A: a\x7fb\r\n\r\n", {400}),
     "carriage return in a value": (b"GET /health HTTP/1.1\r\nHost: t\r\nX-A: a\rX-B: b\r\n\r\n", {400}),
@@ -63,10 +64,22 @@ REFUSED = {
 }
 
 
+# Requests that libmicrohttpd ends the connection for, without an answer, from 1.0 on.
+ENDED = {"NUL in the target"}
+
+
+@pytest.fixture
+def is_new(server):
+    """Whether the libmicrohttpd is one of those from 1.0 on, which read some requests differently."""
+    return server.http_library() >= (1, 0)
+
+
 @pytest.mark.parametrize("name", REFUSED)
-def test_refused(server, name):
+def test_refused(server, is_new, name):
     """Refused, closed, and what follows is not taken for another request."""
     data, statuses = REFUSED[name]
+    if is_new and name in ENDED:
+        statuses = {None}
     with server.connect() as connection:
         connection.send(data + b"GET /v1/models HTTP/1.1\r\nHost: smuggled\r\n\r\n")
         answer = connection.answer()
@@ -79,49 +92,41 @@ def test_refused(server, name):
 # ---- Requests that must be answered -------------------------------------------------------------
 
 
-LIST = message("GET", "/v1/models")
-
-
-def test_folded_line(server):
-    """Refused, or read with blanks for the line end: RFC 9112 allows both, and libmicrohttpd does the second from 1.0 on."""
+def test_folded_line(server, is_new):
+    """Refused, or read with blanks for the line end: RFC 9112 allows both."""
     with server.connect() as connection:
         connection.send(b"GET /health HTTP/1.1\r\nHost: t\r\nX-A: a\r\n b\r\n\r\n" + LIST)
-        answer = connection.answer()
-        assert answer.status in (200, 400)
-        if answer.status == 200:
-            assert answer.json["status"] == "ok" and connection.answer().json["object"] == "list"
+        if is_new:
+            assert connection.answer().json["status"] == "ok" and connection.answer().json["object"] == "list"
         else:
-            assert b"list" not in connection.rest()
+            assert connection.answer().status == 400 and b"list" not in connection.rest()
 
 
-def test_chunks_with_trailers(server):
-    """libmicrohttpd 1.0 ends the connection."""
+def test_chunks_with_trailers(server, is_new):
     with server.connect() as connection:
         head = HEAD + b"Transfer-Encoding: chunked\r\nTrailer: X-Sum\r\n\r\n"
         connection.send(head + chunked(PICTURE, end=b"0\r\nX-Sum: 1\r\n\r\n") + LIST)
-        answer = connection.answer()
-        assert answer.status == 200
-        if answer.headers.get("connection") == "close":
+        assert connection.answer().status == 200
+        if is_new:
             assert connection.rest() == b""
         else:
             assert connection.answer().json["object"] == "list"
 
 
-def test_extensions_of_chunks(server):
+def test_extensions_of_chunks(server, is_new):
     """libmicrohttpd 1.0 takes their line end for the first byte of the chunk, so it refuses the request."""
-    body = b"%x;name=value;other\r\n%s\r\n" % (30, PICTURE[:30]) + chunked(PICTURE[30:])
+    body = b"%x;name=value;other\r\n%s\r\n" % (30, PICTURE[:30]) + chunked(PICTURE[30:], end=b"0;last\r\n\r\n")
     with server.connect() as connection:
         connection.send(HEAD + b"Transfer-Encoding: chunked\r\n\r\n" + body + LIST)
-        answer = connection.answer()
-        assert answer.status in (200, 400)
-        if answer.status == 200:
-            assert connection.answer().json["object"] == "list"
+        if is_new:
+            assert connection.answer().status == 400 and connection.rest() == b""
         else:
-            assert connection.rest() == b""
+            assert connection.answer().status == 200 and connection.answer().json["object"] == "list"
 
 
 @pytest.mark.parametrize("end", [b"0;last", b"0 ;last", b"0"])
 def test_requests_do_not_hide_in_a_trailer(server, end):
+    """Neither where the last chunk has an extension, whose line end libmicrohttpd 1.0 takes for the end of the body."""
     with server.connect() as connection:
         hidden = b"GET /v1/models HTTP/1.1\r\nHost: smuggled\r\n\r\n"
         connection.send(HEAD + b"Transfer-Encoding: chunked\r\n\r\n" + chunked(PICTURE, end=end + b"\r\n" + hidden))
