@@ -213,8 +213,10 @@ int lns_thread_pool_size(const lns_thread_pool *pool) {
 
 /* Lets workers join, and wakes as many as may run besides those that do. */
 static void open_loop(lns_thread_pool *pool, loop *l) {
-    const int wanted = pool->threads - atomic_fetch_add(&pool->running, 1) - 1;
     pthread_mutex_lock(&pool->lock);
+    /* Counted under the lock: a worker that leaves another loop just now is either not counted, or looks for loops after
+     * this one is in the list. Else it could fall asleep in between, and nobody would wake it. */
+    const int wanted = pool->threads - atomic_fetch_add(&pool->running, 1) - 1;
     l->next_loop = pool->loops;
     pool->loops = l;
     atomic_fetch_add(&pool->generation, 1);
